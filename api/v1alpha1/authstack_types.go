@@ -1,0 +1,325 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AuthStack is a single sign-on stack: an identity provider, its PostgreSQL, its cache and their
+// storage, set up together and measured from inside the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ast,categories={all,authstack}
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.status.identityProvider.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.identityProvider.version`
+// +kubebuilder:printcolumn:name="Database",type=string,JSONPath=`.status.database.provider`
+// +kubebuilder:printcolumn:name="Medium",type=string,JSONPath=`.status.storage.medium`
+// +kubebuilder:printcolumn:name="Login p95",type=string,JSONPath=`.status.latency.loginP95`
+// +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.latency.verdict`
+// +kubebuilder:printcolumn:name="Measured",type=date,JSONPath=`.status.latency.completedAt`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Durability",type=string,JSONPath=`.status.database.durability`,priority=1
+// +kubebuilder:printcolumn:name="Cache",type=string,JSONPath=`.status.cache.kind`,priority=1
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="the name of an AuthStack may have at most 40 characters, because the names of its Pods, Services and PostgreSQL cluster are made from it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name of an AuthStack must start with a letter and hold only a-z, 0-9 and -, because Services and the PostgreSQL cluster are named after it"
+type AuthStack struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the stack that should exist.
+	// +required
+	Spec AuthStackSpec `json:"spec"`
+
+	// Status is what was observed.
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status AuthStackStatus `json:"status,omitempty"`
+}
+
+// AuthStackList is a list of AuthStacks.
+//
+// +kubebuilder:object:root=true
+type AuthStackList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AuthStack `json:"items"`
+}
+
+// AuthStackSpec says which stack should exist. `{host, authentik: {version}}` alone gives a good one.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.authentik) != has(self.authelia)",message="set exactly one of spec.authentik and spec.authelia; a stack has one identity provider"
+// +kubebuilder:validation:XValidation:rule="has(self.authentik) == has(oldSelf.authentik)",message="the identity provider of a stack cannot be exchanged; make a second AuthStack and move the users to it"
+// +kubebuilder:validation:XValidation:rule="!has(self.authentik) || !has(self.cache) || !has(self.cache.redis) || self.authentik.version.matches('^2025[.][2468][.]')",message="authentik from 2025.10 has no Redis: its cache is in PostgreSQL; remove spec.cache or write cache: {postgres: {}}"
+// +kubebuilder:validation:XValidation:rule="!has(self.authentik) || !has(self.cache) || has(self.cache.redis) || !self.authentik.version.matches('^2025[.][2468][.]')",message="authentik before 2025.10 needs Redis; remove spec.cache or write cache: {redis: {}}"
+// +kubebuilder:validation:XValidation:rule="!has(self.authentik) || !has(self.cache) || !has(self.cache.memory)",message="authentik keeps no cache in memory; remove spec.cache to take what its version supports"
+// +kubebuilder:validation:XValidation:rule="!has(self.authelia) || !has(self.cache) || !has(self.cache.postgres)",message="Authelia never keeps sessions in PostgreSQL; write cache: {redis: {}} or cache: {memory: {}}"
+// +kubebuilder:validation:XValidation:rule="!has(self.authelia) || !has(self.cache) || !has(self.cache.memory) || !has(self.authelia.replicas) || self.authelia.replicas <= 1",message="Authelia with sessions in memory can only have one replica, since each replica would know only its own logins; write cache: {redis: {}} or authelia: {replicas: 1}"
+// +kubebuilder:validation:XValidation:rule="!has(self.authelia) || self.host.contains('.')",message="Authelia needs a host with a parent domain for its session cookie; write for example host: sso.example.com"
+// +kubebuilder:validation:XValidation:rule="!has(self.postgres) || !has(self.postgres.external) || !has(self.postgres.database) || self.postgres.database == self.postgres.external.database",message="an external database is named in spec.postgres.external.database; remove spec.postgres.database"
+// +kubebuilder:validation:XValidation:rule="has(self.postgres) == has(oldSelf.postgres) || (has(self.postgres) && !has(self.postgres.zalando) && !has(self.postgres.external)) || (has(oldSelf.postgres) && !has(oldSelf.postgres.zalando) && !has(oldSelf.postgres.external))",message="the database provider of a stack cannot be exchanged, the data would stay behind; make a second AuthStack and restore a dump into it"
+type AuthStackSpec struct {
+	// Host is the name under which people reach the stack, for example sso.example.com. It becomes
+	// the product's base URL and cookie domain. No scheme, no port, no path.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')",message="host must be a DNS name in lower case, without scheme, port or path, for example sso.example.com"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.]+$')",message="host must be a name, not an IP address, because browsers keep the session cookie by name; for example sso.example.com"
+	Host string `json:"host"`
+
+	// Authentik makes authentik the identity provider. Exactly one of authentik and authelia.
+	// +optional
+	Authentik *AuthentikSpec `json:"authentik,omitempty"`
+
+	// Authelia makes Authelia the identity provider. Exactly one of authentik and authelia.
+	// +optional
+	Authelia *AutheliaSpec `json:"authelia,omitempty"`
+
+	// Postgres says where the database comes from. Nothing given: one PostgreSQL of our own
+	// (standalone), which needs no other operator.
+	// +optional
+	Postgres *PostgresSpec `json:"postgres,omitempty"`
+
+	// Cache says where cache and sessions are kept. Nothing given: what this product at this
+	// version supports; for Authelia memory with one replica and Redis with more.
+	// +optional
+	Cache *CacheSpec `json:"cache,omitempty"`
+
+	// Latency says what is measured, when, and what is fast enough. Nothing given: Login is
+	// measured when the stack has become Ready and after each change of its spec.
+	// +optional
+	Latency *LatencySpec `json:"latency,omitempty"`
+
+	// DeletionPolicy says what happens to the data (database volumes, Redis volumes and the
+	// Secrets that open them) when the AuthStack is deleted. Default: Retain.
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Suspend stops the operator from changing this stack; what runs goes on running. Default: false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// DeletionPolicy says what happens to the data of a deleted stack.
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	// DeletionRetain keeps volumes and the Secrets that open them.
+	DeletionRetain DeletionPolicy = "Retain"
+	// DeletionDelete removes volumes and Secrets with the stack.
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// AuthentikSpec is an authentik installation.
+type AuthentikSpec struct {
+	// Version is the authentik release, for example 2026.8.3. Known are 2025.2 to 2026.8. authentik
+	// is upgraded one release at a time and never downgraded.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(2025[.](2|4|6|8|10|12)|2026[.](2|5|8))[.][0-9]{1,3}$')",message="version must be a full authentik release of 2025.2, 2025.4, 2025.6, 2025.8, 2025.10, 2025.12, 2026.2, 2026.5 or 2026.8, for example 2026.8.3"
+	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[0]) * 1000000 + int(self.split('.')[1]) * 1000 + int(self.split('.')[2]) >= int(oldSelf.split('.')[0]) * 1000000 + int(oldSelf.split('.')[1]) * 1000 + int(oldSelf.split('.')[2])",message="authentik cannot be downgraded, its migrations only go forward; restore a backup into a new AuthStack of the older version instead"
+	// +kubebuilder:validation:XValidation:rule="['2025.2','2025.4','2025.6','2025.8','2025.10','2025.12','2026.2','2026.5','2026.8'].indexOf(self.split('.')[0] + '.' + self.split('.')[1]) - ['2025.2','2025.4','2025.6','2025.8','2025.10','2025.12','2026.2','2026.5','2026.8'].indexOf(oldSelf.split('.')[0] + '.' + oldSelf.split('.')[1]) <= 1",message="authentik is upgraded one release at a time: 2025.2, 2025.4, 2025.6, 2025.8, 2025.10, 2025.12, 2026.2, 2026.5, 2026.8; write the next release, wait until the stack is Ready, then go on"
+	Version string `json:"version"`
+
+	// Image replaces the image, with its tag or digest. Default: the operator's authentik repository
+	// with the version as tag.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+
+	// Server is the part that answers people. Default: two replicas.
+	// +optional
+	Server WorkloadSpec `json:"server,omitempty"`
+
+	// Worker is the part that runs tasks, migrations and blueprints. Default: one replica.
+	// +optional
+	Worker WorkloadSpec `json:"worker,omitempty"`
+
+	// Blueprints are ConfigMaps of this namespace whose *.yaml keys authentik applies.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Blueprints []LocalReference `json:"blueprints,omitempty"`
+}
+
+// AutheliaSpec is an Authelia installation.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.users) != has(self.ldap)",message="set exactly one of spec.authelia.users (a users file) and spec.authelia.ldap"
+type AutheliaSpec struct {
+	// Version is the Authelia release, for example 4.39.20. Known are 4.38 and 4.39.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^4[.](38|39)[.][0-9]{1,3}$')",message="version must be a full Authelia release of 4.38 or 4.39, for example 4.39.20"
+	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="Authelia cannot be downgraded over a minor release, its storage migrations only go forward; restore a backup into a new AuthStack instead"
+	Version string `json:"version"`
+
+	// Image replaces the image, with its tag or digest. Default: the operator's Authelia repository
+	// with the version as tag.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+
+	// Replicas is the number of Pods. More than one needs sessions in Redis. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=50
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Resources are the requests and limits of each Pod. The memory limit must hold the password
+	// hashes that run at once, 64 MiB each by Authelia's default. Default: 100m CPU, 256Mi requested, 512Mi limit.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// Users is a users file kept in a Secret. Exactly one of users and ldap.
+	// +optional
+	Users *AutheliaUsers `json:"users,omitempty"`
+
+	// LDAP is a directory that knows the users. Exactly one of users and ldap.
+	// +optional
+	LDAP *AutheliaLDAP `json:"ldap,omitempty"`
+
+	// AccessControl says who may reach what. Default: one factor for every name below the host's
+	// parent domain.
+	// +optional
+	AccessControl *AutheliaAccessControl `json:"accessControl,omitempty"`
+
+	// ExtraConfig are ConfigMaps of this namespace whose key configuration.yml is read by Authelia
+	// after the rendered configuration; later files win. Secrets do not belong in there.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	ExtraConfig []LocalReference `json:"extraConfig,omitempty"`
+}
+
+// AutheliaUsers is a users file.
+type AutheliaUsers struct {
+	// SecretName names a Secret of this namespace whose key users_database.yml is Authelia's users
+	// file. Default: a Secret made by the operator with one user, admin, and a generated password.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// AutheliaLDAP is a directory.
+type AutheliaLDAP struct {
+	// Address of the directory, for example ldaps://ldap.example.com.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^ldaps?://[^ /]+$')",message="address must be ldap://HOST[:PORT] or ldaps://HOST[:PORT]"
+	Address string `json:"address"`
+
+	// Implementation is the kind of directory. Default: custom.
+	// +optional
+	// +kubebuilder:validation:Enum=custom;activedirectory;rfc2307bis;freeipa;lldap;glauth
+	Implementation string `json:"implementation,omitempty"`
+
+	// BaseDN is where the search for users and groups starts.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	BaseDN string `json:"baseDN"`
+
+	// User is the distinguished name that Authelia binds as.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	User string `json:"user"`
+
+	// PasswordSecretRef names the key of a Secret with the password of User.
+	// +required
+	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef"`
+}
+
+// AutheliaAccessControl is Authelia's access_control section as far as it is typed here.
+type AutheliaAccessControl struct {
+	// DefaultPolicy is used where no rule matches. Default: deny.
+	// +optional
+	DefaultPolicy AccessPolicy `json:"defaultPolicy,omitempty"`
+
+	// Rules are tried in order; the first that matches decides.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Rules []AutheliaAccessRule `json:"rules,omitempty"`
+}
+
+// AccessPolicy is an Authelia policy.
+// +kubebuilder:validation:Enum=deny;bypass;one_factor;two_factor
+type AccessPolicy string
+
+// AutheliaAccessRule is one rule of the access control.
+//
+// +kubebuilder:validation:XValidation:rule="self.policy != 'bypass' || !has(self.subject)",message="a bypass rule cannot have a subject, Authelia does not know who asks; remove subject or write policy: one_factor"
+type AutheliaAccessRule struct {
+	// Domain names, exact or with a leading *. wildcard.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Domain []string `json:"domain"`
+
+	// Policy that applies.
+	// +required
+	Policy AccessPolicy `json:"policy"`
+
+	// Subject limits the rule to users (user:NAME) or groups (group:NAME).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	Subject []string `json:"subject,omitempty"`
+
+	// Resources limits the rule to paths that match one of these regular expressions.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	Resources []string `json:"resources,omitempty"`
+}
+
+// WorkloadSpec is a set of equal Pods.
+type WorkloadSpec struct {
+	// Replicas is the number of Pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=50
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Resources are the requests and limits of each Pod.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// LocalReference names an object of the same namespace.
+type LocalReference struct {
+	// Name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// SecretKeyReference names a key of a Secret of the same namespace.
+type SecretKeyReference struct {
+	// Name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key inside the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}

@@ -1,0 +1,88 @@
+package v1alpha1
+
+// Annotations and labels.
+const (
+	// RequestedAtAnnotation on an AuthStack has it reconciled and measured again, on a LatencyTest
+	// has it run again, each time its value changes. It is echoed in status.lastHandledReconcileAt.
+	RequestedAtAnnotation = "authstack.dev/requestedAt"
+	// StackLabel on every object of a stack is the name of the AuthStack.
+	StackLabel = "authstack.dev/stack"
+	// DoubleImagePrefix starts the image names of doubles, stand-ins for products whose images
+	// cannot be had.
+	DoubleImagePrefix = "authstack.dev/double/"
+	// Finalizer of both kinds.
+	Finalizer = "authstack.dev/finalizer"
+)
+
+// Condition types of an AuthStack. All have positive polarity but Reconciling and Stalled, which are
+// only present while True (kstatus).
+const (
+	// ConditionReady is True when every phase is: storage, database, cache, tuning, identity provider.
+	// Latency is not part of it: a slow stack serves. False names the first phase that is not.
+	ConditionReady = "Ready"
+	// ConditionReconciling is present while the operator works towards the spec.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is present where only a change by a person helps.
+	ConditionStalled = "Stalled"
+	// ConditionStorageReady is True when a StorageClass was found for what was asked.
+	ConditionStorageReady = "StorageReady"
+	// ConditionDatabaseReady is True when PostgreSQL answers a query of the product's role.
+	ConditionDatabaseReady = "DatabaseReady"
+	// ConditionCacheReady is True when Redis is up, or none is needed.
+	ConditionCacheReady = "CacheReady"
+	// ConditionTuningApplied is True when PostgreSQL has every computed setting in force, as read back.
+	ConditionTuningApplied = "TuningApplied"
+	// ConditionIdentityProviderReady is True when the product's Pods of this spec are all available.
+	ConditionIdentityProviderReady = "IdentityProviderReady"
+	// ConditionLatencyMet is True when the last test passed; absent before the first.
+	ConditionLatencyMet = "LatencyMet"
+)
+
+// Reasons of conditions; an event about a condition has the same reason.
+const (
+	// ReasonReady: everything that the condition stands for is there.
+	ReasonReady = "Ready"
+	// ReasonProgressing: not there yet, nothing is wrong.
+	ReasonProgressing = "Progressing"
+	// ReasonSuspended: spec.suspend is true.
+	ReasonSuspended = "Suspended"
+	// ReasonDeleting: the object is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonDependencyNotReady: an earlier phase is not ready.
+	ReasonDependencyNotReady = "DependencyNotReady"
+	// ReasonApplyFailed: the API server refused an object; the message says why.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonStorageClassMissing: no StorageClass fits; the message lists those that exist.
+	ReasonStorageClassMissing = "StorageClassMissing"
+	// ReasonStorageClassAmbiguous: several StorageClasses fit; the message lists them.
+	ReasonStorageClassAmbiguous = "StorageClassAmbiguous"
+	// ReasonStorageClassUnsuitable: the class cannot carry a database; the message says why.
+	ReasonStorageClassUnsuitable = "StorageClassUnsuitable"
+	// ReasonPostgresOperatorMissing: the CRD of Zalando's postgres-operator is not installed.
+	ReasonPostgresOperatorMissing = "PostgresOperatorMissing"
+	// ReasonPostgresOperatorFailed: Zalando's operator reports a failure of the cluster.
+	ReasonPostgresOperatorFailed = "PostgresOperatorFailed"
+	// ReasonDatabaseUnreachable: PostgreSQL does not answer or refuses the product's role.
+	ReasonDatabaseUnreachable = "DatabaseUnreachable"
+	// ReasonSecretMissing: a Secret or ConfigMap that the spec names is missing or lacks a key.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonPendingRestart: a setting waits for a restart of PostgreSQL.
+	ReasonPendingRestart = "PendingRestart"
+	// ReasonNotInForce: PostgreSQL uses another value than the desired one; the message names it.
+	ReasonNotInForce = "NotInForce"
+	// ReasonUnsafeDurability: PostgreSQL runs with fsync or full_page_writes off.
+	ReasonUnsafeDurability = "UnsafeDurability"
+	// ReasonPodsFailing: Pods do not start; the message says why.
+	ReasonPodsFailing = "PodsFailing"
+	// ReasonUpgradePath: the version cannot be reached from the one that runs.
+	ReasonUpgradePath = "UpgradePath"
+	// ReasonInvalidSpec: something that CEL cannot see is wrong with the spec; the message says what to write.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonStackNotFound: the AuthStack that a LatencyTest names does not exist in its namespace.
+	ReasonStackNotFound = "StackNotFound"
+	// ReasonWaitingForStack: the AuthStack is not Ready yet.
+	ReasonWaitingForStack = "WaitingForStack"
+	// ReasonRunning: the k6 Job is under way.
+	ReasonRunning = "Running"
+	// The reasons of a finished LatencyTest are its verdicts: Passed, Failed, Inconclusive, Error.
+)

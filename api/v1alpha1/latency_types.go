@@ -1,0 +1,254 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LatencySpec says what is measured of a stack, when, and what is fast enough.
+type LatencySpec struct {
+	// Objectives are what is fast enough. They apply to every LatencyTest of this stack that names
+	// none of its own. Nothing given: the run is judged by its guards alone.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Objectives []Objective `json:"objectives,omitempty"`
+
+	// Scenarios that automatic tests run. Default: those that the objectives name, and Login.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Scenarios []Scenario `json:"scenarios,omitempty"`
+
+	// Schedule, in cron's notation and UTC, at which the stack is measured again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(hourly|daily|weekly|monthly)|[^ ]+ +[^ ]+ +[^ ]+ +[^ ]+ +[^ ]+)$')",message="schedule must have the five fields of cron (minute hour day month weekday), for example 0 5 * * *, or be @hourly, @daily, @weekly or @monthly"
+	Schedule string `json:"schedule,omitempty"`
+
+	// Mode says whether the operator measures by itself: Automatic after the stack has become Ready,
+	// after each change of its spec and on the schedule; Manual only on the request annotation and
+	// by a LatencyTest that somebody makes. Default: Automatic.
+	// +optional
+	// +kubebuilder:validation:Enum=Automatic;Manual
+	Mode LatencyMode `json:"mode,omitempty"`
+
+	// HistoryLimit is the number of finished automatic LatencyTests that are kept. Default: 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=50
+	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	// UserSecretName names a Secret of this namespace with the keys username and password of a user
+	// to measure with. Only needed where the operator cannot make one: Authelia with LDAP.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	UserSecretName string `json:"userSecretName,omitempty"`
+}
+
+// LatencyMode says whether the operator measures by itself.
+type LatencyMode string
+
+// The latency modes.
+const (
+	// LatencyAutomatic measures after Ready, after a change and on the schedule.
+	LatencyAutomatic LatencyMode = "Automatic"
+	// LatencyManual measures only when somebody asks.
+	LatencyManual LatencyMode = "Manual"
+)
+
+// ScenarioName is a thing that people do with a stack and that a k6 script repeats.
+// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth
+type ScenarioName string
+
+// The scenarios.
+const (
+	// ScenarioLogin is a login with user name and password without a browser: authentik's flow
+	// executor in six requests, Authelia's first factor in one.
+	ScenarioLogin ScenarioName = "Login"
+	// ScenarioDashboard is the story's two streams: the list of applications eight times in
+	// sequence and eight times in parallel. authentik only.
+	ScenarioDashboard ScenarioName = "Dashboard"
+	// ScenarioForwardAuth is the question a reverse proxy asks for each request: with a session,
+	// without one, and at first sight of a session.
+	ScenarioForwardAuth ScenarioName = "ForwardAuth"
+)
+
+// Objective is what is fast enough: the percentile of the scenario lies below a duration.
+type Objective struct {
+	// Scenario that is judged.
+	// +required
+	Scenario ScenarioName `json:"scenario"`
+
+	// Endpoint of the scenario that is judged, as it stands in the result. Default: the scenario's
+	// whole, for example the whole login of six requests.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Percentile, 1 to 100; 100 is the slowest request.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="percentile must be 1 to 100, for example 95; 100 is the slowest request"
+	Percentile int32 `json:"percentile"`
+
+	// Below is the duration that the percentile must stay under, for example 800ms.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('10m')",message="below must be more than 0 and at most 10m, for example 800ms"
+	Below metav1.Duration `json:"below"`
+}
+
+// Scenario is one scenario of a test with its size.
+type Scenario struct {
+	// Name of the scenario.
+	// +required
+	Name ScenarioName `json:"name"`
+
+	// Iterations that are measured, over all virtual users, after the warm-up. Default: 60 for
+	// Login, 30 for Dashboard (each sixteen requests), 600 for ForwardAuth.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Iterations *int32 `json:"iterations,omitempty"`
+
+	// WarmUpIterations that are run first and left out. Default: 12 for Login (Authelia's login
+	// delay needs ten per replica to settle), 4 for Dashboard, 30 for ForwardAuth.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	WarmUpIterations *int32 `json:"warmUpIterations,omitempty"`
+
+	// VirtualUsers that work at once. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	VirtualUsers *int32 `json:"virtualUsers,omitempty"`
+}
+
+// Verdict is the outcome of a measurement.
+// +kubebuilder:validation:Enum=Passed;Failed;Inconclusive;Error
+type Verdict string
+
+// The verdicts. No data never passes.
+const (
+	// VerdictPassed: the run is valid and meets every objective.
+	VerdictPassed Verdict = "Passed"
+	// VerdictFailed: the run is valid and misses an objective.
+	VerdictFailed Verdict = "Failed"
+	// VerdictInconclusive: a guard was violated, so the figures prove nothing.
+	VerdictInconclusive Verdict = "Inconclusive"
+	// VerdictError: there is no result to judge.
+	VerdictError Verdict = "Error"
+)
+
+// ScenarioResult is what was measured of one scenario.
+type ScenarioResult struct {
+	// Name of the scenario.
+	// +required
+	Name ScenarioName `json:"name"`
+
+	// Endpoints of the scenario, each with its figures; the scenario's whole comes first.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Endpoints []EndpointResult `json:"endpoints,omitempty"`
+}
+
+// EndpointResult is what was measured of one endpoint. Percentiles are over requests that answered
+// as expected; failed ones are counted apart.
+type EndpointResult struct {
+	// Name of the endpoint, for example password-post, or of the scenario's whole, for example login.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Requests that were measured (iterations, for a whole), failed ones included.
+	// +required
+	Requests int64 `json:"requests"`
+
+	// Failed is the number of requests with an unexpected answer or none.
+	// +required
+	Failed int64 `json:"failed"`
+
+	// P50Micros is the median in microseconds.
+	// +required
+	P50Micros int64 `json:"p50Micros"`
+	// P90Micros is the 90th percentile in microseconds.
+	// +required
+	P90Micros int64 `json:"p90Micros"`
+	// P95Micros is the 95th percentile in microseconds.
+	// +required
+	P95Micros int64 `json:"p95Micros"`
+	// P99Micros is the 99th percentile in microseconds.
+	// +required
+	P99Micros int64 `json:"p99Micros"`
+	// P999Micros is the 99.9th percentile in microseconds.
+	// +required
+	P999Micros int64 `json:"p999Micros"`
+	// MaxMicros is the slowest in microseconds.
+	// +required
+	MaxMicros int64 `json:"maxMicros"`
+
+	// RequestsPerSecondMilli is the throughput in thousandths of a request a second.
+	// +optional
+	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
+
+	// Phases are the medians of the parts of a request; absent for a whole.
+	// +optional
+	Phases *Phases `json:"phases,omitempty"`
+}
+
+// Phases are the medians of the parts of a request, in microseconds. Phases that a reused
+// connection does not have are over the requests that opened one.
+type Phases struct {
+	// DNSMicros is the name lookup.
+	// +required
+	DNSMicros int64 `json:"dnsMicros"`
+	// ConnectMicros is the TCP handshake.
+	// +required
+	ConnectMicros int64 `json:"connectMicros"`
+	// TLSMicros is the TLS handshake.
+	// +required
+	TLSMicros int64 `json:"tlsMicros"`
+	// WaitMicros is the time to the first byte of the answer.
+	// +required
+	WaitMicros int64 `json:"waitMicros"`
+	// ReceiveMicros is the time from the first to the last byte.
+	// +required
+	ReceiveMicros int64 `json:"receiveMicros"`
+}
+
+// Guard is one check that a run can be trusted.
+type Guard struct {
+	// Name of the guard.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// OK is whether the run held to it.
+	// +required
+	OK bool `json:"ok"`
+	// Detail is the figure behind it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Detail string `json:"detail,omitempty"`
+}
+
+// ObjectiveResult is an objective beside what was measured.
+type ObjectiveResult struct {
+	Objective `json:",inline"`
+	// MeasuredMicros is the percentile that was measured, in microseconds.
+	// +required
+	MeasuredMicros int64 `json:"measuredMicros"`
+	// Met is whether it lies below the objective.
+	// +required
+	Met bool `json:"met"`
+}
+
+// GeneratorSpec is the Pod that makes the load.
+type GeneratorSpec struct {
+	// Resources of the k6 container. Default: 500m CPU and 256Mi requested, 512Mi memory limit, no
+	// CPU limit, since a throttled generator measures itself.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+}

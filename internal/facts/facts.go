@@ -1,0 +1,105 @@
+// Package facts holds what is known of a stack and its surroundings, as plain structs. Controllers
+// fill them in one place; the pure rooms read them. Nothing here talks to a cluster.
+package facts
+
+import "time"
+
+// Stack is everything that is known about one AuthStack at one moment.
+type Stack struct {
+	// StorageClasses of the cluster.
+	StorageClasses []StorageClass
+	// ZalandoInstalled is whether the CRD postgresqls.acid.zalan.do is served.
+	ZalandoInstalled bool
+	// Zalando is what Zalando's operator says of the stack's cluster; empty where there is none.
+	Zalando string
+	// Secrets of the stack's namespace that a plan may read, by name, with their data.
+	Secrets map[string]map[string][]byte
+	// ConfigMaps of the stack's namespace that the spec names, by name, with their data.
+	ConfigMaps map[string]map[string]string
+	// Volumes that the database's claims are bound to.
+	Volumes []Volume
+	// Workloads of the stack (Deployments and StatefulSets), by name.
+	Workloads map[string]Workload
+	// ServiceIPs are the ClusterIPs of the stack's Services, by name.
+	ServiceIPs map[string]string
+	// Database as it answered; nil where it was not asked or did not answer.
+	Database *Database
+	// DatabaseError is why it did not answer, without anything secret.
+	DatabaseError string
+	// RunningVersion of the identity provider according to status; empty before the first.
+	RunningVersion string
+	// MigratedVersion of the identity provider according to status: migrations done, ANALYZE run.
+	MigratedVersion string
+	// LDAPSecretPresent and the like are answered by Secrets: a name without an entry is missing.
+	// Now is the time of the observation.
+	Now time.Time
+}
+
+// StorageClass of the cluster.
+type StorageClass struct {
+	Name        string
+	Provisioner string
+	// WaitForFirstConsumer is whether volumes are bound only when a Pod needs them.
+	WaitForFirstConsumer bool
+	// Default is whether it carries the default-class annotation.
+	Default    bool
+	Parameters map[string]string
+}
+
+// Volume is a persistent volume that a claim is bound to.
+type Volume struct {
+	Claim        string
+	StorageClass string
+	// Driver is the CSI driver, or empty.
+	Driver string
+	// Local is whether it is a local or hostPath volume.
+	Local bool
+	// SingleNode is whether its node affinity names a single host.
+	SingleNode bool
+}
+
+// Workload is a Deployment or StatefulSet as observed.
+type Workload struct {
+	// Desired, Updated, Ready and Available are counts of Pods; Observed is whether its controller has
+	// seen the newest spec.
+	Desired, Updated, Ready, Available int32
+	Observed                           bool
+	// Problem says why Pods do not come up, in words without secrets, or is empty.
+	Problem string
+}
+
+// Complete is whether every Pod is of the newest spec and available.
+func (w Workload) Complete() bool {
+	return w.Observed && w.Updated == w.Desired && w.Available == w.Desired && w.Ready == w.Desired
+}
+
+// Database is PostgreSQL as it answered.
+type Database struct {
+	// Version is server_version, for example 17.5.
+	Version string
+	// Encoding of the product's database, for example UTF8.
+	Encoding string
+	// Settings of the server as pg_settings shows them to the product's role, by name; with settings
+	// of the role in its database already in effect.
+	Settings map[string]Setting
+	// RoleSettings are what ALTER ROLE … IN DATABASE … SET holds for the product's role, by name.
+	RoleSettings map[string]string
+	// Migrated is whether the product's migrations have run (its migration table has rows).
+	Migrated bool
+	// NeverAnalyzed is the number of the product's tables that no ANALYZE has seen.
+	NeverAnalyzed int
+	// Tables is the number of the product's tables.
+	Tables int
+}
+
+// Setting is a row of pg_settings.
+type Setting struct {
+	// Value in the unit of pg_settings, and Unit, for example 16384 and 8kB.
+	Value, Unit string
+	// Source of the value, for example configuration file.
+	Source string
+	// PendingRestart is whether a changed value waits for a restart.
+	PendingRestart bool
+	// VarType is bool, integer, real, enum or string; Context is who may change it and when.
+	VarType, Context string
+}
