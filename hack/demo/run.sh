@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# The main job in one go: a real Kubernetes starts, the operator goes in by its Helm chart, two
+# AuthStacks are applied, become Ready and are measured by k6 in the cluster; the tables are printed
+# and out/demo/report.{json,html} written. Exit 0 only if all of that happened.
+#
+# DEMO_CLUSTER=current uses the cluster of the current kubectl context instead of the test cluster;
+# the operator's and k6's images must then be where the cluster can pull them (OPERATOR_IMAGE,
+# K6_IMAGE), and the real products run instead of the doubles.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+export PATH="$root/bin:$PATH" CGO_ENABLED=0
+out="$root/out/demo"
+mkdir -p "$out" "$root/bin"
+started=$SECONDS
+
+say() { printf '\n\033[1m[%4ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
+fail() {
+  printf '\n\033[31m%s\033[0m\n' "$*" >&2
+  exit 1
+}
+
+operator_image=${OPERATOR_IMAGE:-authstack.dev/operator:dev}
+k6_image=${K6_IMAGE:-authstack.dev/k6:dev}
+values=(--set "image.repository=${operator_image%:*}" --set "image.tag=${operator_image##*:}" --set "images.k6=$k6_image")
+
+say "building the command line and helm"
+go build -o bin/ ./cmd/kubectl-authstack
+make --no-print-directory bin/helm
+
+if [ "${DEMO_CLUSTER:-}" = current ]; then
+  say "using the cluster of the current context: $(kubectl config current-context)"
+else
+  make --no-print-directory bin/devcluster
+  say "starting Kubernetes (the first time it is built: about ten minutes)"
+  devcluster up
+  KUBECONFIG=$(devcluster kubeconfig)
+  export KUBECONFIG
+  say "building and loading images (the first time: some minutes)"
+  devcluster addon postgres-operator
+  devcluster load "$operator_image" "$k6_image" docker.io/library/postgres:17 docker.io/library/redis:8 \
+    authstack.dev/double/authentik:2026.8.3 authstack.dev/double/authelia:4.39.20
+  values+=(--set images.authentik=authstack.dev/double/authentik --set images.authelia=authstack.dev/double/authelia)
+  # The image behind the tag may be a new one; a Pod takes it only when it is made anew.
+  revision=$(sha256sum "$(devcluster image-digest "$operator_image" 2>/dev/null || echo /dev/null)" 2>/dev/null | cut -c1-12 || true)
+  values+=(--set-string "podAnnotations.revision=${revision:-none}")
+fi
+
+say "installing the operator by its Helm chart"
+helm upgrade --install authstack charts/authstack --namespace authstack-system --create-namespace \
+  "${values[@]}" --wait --timeout 5m >"$out/helm.log" || { cat "$out/helm.log"; fail "the chart could not be installed"; }
+[ "${DEMO_CLUSTER:-}" = current ] || kubectl -n authstack-system rollout restart deployment >/dev/null
+kubectl -n authstack-system rollout status deployment --timeout=3m
+
+say "applying two AuthStacks: authentik on Zalando's PostgreSQL, Authelia on a standalone one"
+# Zalando's own Pods are not restricted (they run Spilo, which starts as root); all of ours are.
+kubectl apply -f - <<'Y'
+{apiVersion: v1, kind: Namespace, metadata: {name: demo, labels: {pod-security.kubernetes.io/enforce: privileged, pod-security.kubernetes.io/warn: restricted}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: demo-authelia, labels: {pod-security.kubernetes.io/enforce: restricted}}}
+Y
+kubectl apply -f hack/demo/authentik.yaml -f hack/demo/authelia.yaml
+
+# follow NAMESPACE STACK JSONPATH WANT LIMIT WHAT: waits until the field has the value and shows how it goes.
+follow() {
+  local namespace=$1 stack=$2 path=$3 want=$4 limit=$5 what=$6 last="" now value since=$SECONDS
+  while :; do
+    value=$(kubectl -n "$namespace" get authstack "$stack" -o "jsonpath=$path" 2>/dev/null || true)
+    [[ "$value" =~ $want ]] && return 0
+    now=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}' 2>/dev/null || true)
+    [ "$now" = "$last" ] || { printf '[%4ds] %s/%s: %s\n' $((SECONDS - started)) "$namespace" "$stack" "${now:-no status yet}"; last=$now; }
+    if ((SECONDS - since > limit)); then
+      kubectl -n "$namespace" describe authstack "$stack" | tail -n 60
+      kubectl -n "$namespace" get pods,latencytests
+      fail "$namespace/$stack: $what: not within ${limit}s"
+    fi
+    sleep 2
+  done
+}
+ready='{.status.conditions[?(@.type=="Ready")].status}'
+for at in demo/sso demo-authelia/gate; do
+  follow "${at%/*}" "${at#*/}" "$ready" '^True$' 480 "Ready"
+  printf '[%4ds] %s is Ready\n' $((SECONDS - started)) "$at"
+done
+kubectl get authstacks -A
+
+# measured NAMESPACE STACK FILE: waits for a verdict of the present generation and writes the reports.
+measured() {
+  local namespace=$1 stack=$2 file=$3 test verdict attempt generation
+  for attempt in 1 2; do
+    generation=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.metadata.generation}')
+    follow "$namespace" "$stack" '{.status.latency.testedGeneration}/{.status.latency.running}' "^$generation/\$" 900 "measured"
+    test=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.status.latency.testName}')
+    verdict=$(kubectl -n "$namespace" get latencytest "$test" -o 'jsonpath={.status.verdict}')
+    kubectl authstack report "$test" -n "$namespace" -o table
+    kubectl authstack report "$test" -n "$namespace" -o json >"$out/$file.json"
+    kubectl authstack report "$test" -n "$namespace" -o html >"$out/$file.html"
+    case $verdict in
+      Passed | Failed) return 0 ;;
+      Inconclusive)
+        [ "$attempt" = 1 ] || break
+        say "the run proves nothing (see the guards); once more"
+        kubectl -n "$namespace" annotate latencytest "$test" --overwrite "authstack.dev/requestedAt=$(date +%s)" >/dev/null
+        kubectl -n "$namespace" wait latencytest "$test" --for=jsonpath='{.status.verdict}'= --timeout=60s >/dev/null 2>&1 || sleep 5
+        kubectl -n "$namespace" wait latencytest "$test" --for=jsonpath='{.status.conditions[?(@.type=="Reconciling")].status}'=True --timeout=30s >/dev/null 2>&1 || true
+        until [ "$(kubectl -n "$namespace" get latencytest "$test" -o 'jsonpath={.status.verdict}')" != "" ]; do sleep 3; done
+        ;;
+      *) break ;;
+    esac
+  done
+  fail "$namespace/$stack was not measured: the verdict is ${verdict:-none}"
+}
+say "measuring"
+measured demo sso report
+measured demo-authelia gate report-authelia
+
+say "done: out/demo/report.html, out/demo/report.json, out/demo/report-authelia.html"
+kubectl get authstacks -A

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
+# those that are named: unit verify doubles loadtests api e2e devcluster.
+# Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+export PATH="$root/bin:$PATH" CGO_ENABLED=0
+mkdir -p "$root/bin" "$root/out/test"
+all=(unit verify api loadtests doubles devcluster e2e)
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
+
+# Packages that start a real PostgreSQL or Redis of their own.
+packages() { "$root/hack/install-packages.sh" postgresql redis-server; }
+
+devcluster() { [ -x "$root/bin/devcluster" ] && [ -n "${devcluster_fresh:-}" ] || { make --no-print-directory bin/devcluster && devcluster_fresh=1; }; }
+
+# The API server and etcd of the test cluster serve the tests that need only those two.
+envtest() {
+  devcluster || return 1
+  KUBEBUILDER_ASSETS=$("$root/bin/devcluster" envtest-assets) && export KUBEBUILDER_ASSETS
+}
+
+# Packages whose tests need an API server.
+api_packages='authstack.dev/authstack/(api|controllers|test/api)'
+
+stage_unit() { go vet ./... && go test $(go list ./... | grep -vE "^($api_packages)"); }
+stage_verify() { make --no-print-directory verify; }
+stage_api() { packages && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)"); }
+stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
+stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
+stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
+stage_e2e() { devcluster && hack/demo/run.sh && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
+
+passed=0 failed=0 names=()
+for stage in "${stages[@]}"; do
+  declare -F "stage_$stage" >/dev/null || { echo "no such stage: $stage (there are: ${all[*]})" >&2; exit 2; }
+done
+for stage in "${stages[@]}"; do
+  log="$root/out/test/$stage.log"
+  started=$SECONDS
+  printf '%-12s …\n' "$stage"
+  ("stage_$stage") >"$log" 2>&1 </dev/null &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    sleep 1
+    if (((SECONDS - started) % 30 == 0)); then printf '%-12s %4ds  %s\n' "$stage" $((SECONDS - started)) "$(tail -n1 "$log" | cut -c1-100)"; fi
+  done
+  if wait $pid; then
+    passed=$((passed + 1))
+    printf '%-12s passed in %ds\n' "$stage" $((SECONDS - started))
+    grep -E '^(ok|--- PASS)' "$log" | sed 's/^/    /' | cut -c1-140 || true
+  else
+    failed=$((failed + 1)) names+=("$stage")
+    printf '%-12s FAILED after %ds; the end of %s:\n' "$stage" $((SECONDS - started)) "out/test/$stage.log"
+    { grep -nE -- '--- FAIL|^FAIL|panic:' "$log" | head -40; tail -n 80 "$log"; } | sed 's/^/    /'
+  fi
+done
+[ $failed = 0 ] || echo "failed: ${names[*]}"
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
