@@ -1,0 +1,131 @@
+// Package authentik is the stand-in for authentik's server and worker. What it imitates, and what not, stands in the
+// README of this module; the counts are those of facts/authentik-measured.md §2.
+package authentik
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Config is the part of authentik's environment that the double heeds.
+type Config struct {
+	Behaviour
+	SecretKey string
+	HTTP      string
+	Metrics   string
+	LogLevel  string
+	Threads   int
+	Apps      int // AUTHENTIK_DOUBLE_APPLICATIONS: how many applications the first start makes
+
+	BootstrapPassword, BootstrapToken, BootstrapEmail string
+	BlueprintsDir                                     string
+	redisHost, redisPort, redisPassword, redisDB      string
+	getenv                                            func(string) string
+}
+
+// LoadConfig reads the environment; it fails as the product's start-up does.
+func LoadConfig(getenv func(string) string) (*Config, error) {
+	c := &Config{getenv: getenv}
+	v := getenv("AUTHENTIK_DOUBLE_VERSION")
+	if v == "" {
+		v = DefaultVersion
+	}
+	var err error
+	if c.Behaviour, err = BehaviourOf(v); err != nil {
+		return nil, err
+	}
+	if c.SecretKey = c.get("SECRET_KEY", ""); c.SecretKey == "" {
+		return nil, errors.New("Secret key missing, check https://goauthentik.io/docs/installation/")
+	}
+	any := "0.0.0.0"
+	if c.ListenAny6 {
+		any = "[::]"
+	}
+	c.HTTP = c.get("LISTEN__HTTP", any+":9000")
+	c.Metrics = c.get("LISTEN__METRICS", any+":9300")
+	c.LogLevel = c.get("LOG_LEVEL", "info")
+	c.Threads = c.num("WORKER__THREADS", c.num("WORKER__CONCURRENCY", 2))
+	c.Apps = c.num("DOUBLE_APPLICATIONS", 8)
+	// The bootstrap values are plain: the product does not read file:// here (facts/authentik.md §4).
+	c.BootstrapPassword = getenv("AUTHENTIK_BOOTSTRAP_PASSWORD")
+	c.BootstrapToken = getenv("AUTHENTIK_BOOTSTRAP_TOKEN")
+	c.BootstrapEmail = getenv("AUTHENTIK_BOOTSTRAP_EMAIL")
+	if c.BootstrapEmail == "" {
+		c.BootstrapEmail = "root@example.com"
+	}
+	c.BlueprintsDir = c.get("BLUEPRINTS_DIR", "/blueprints")
+	c.redisHost, c.redisPort = c.get("REDIS__HOST", "localhost"), c.get("REDIS__PORT", "6379")
+	c.redisPassword, c.redisDB = c.get("REDIS__PASSWORD", ""), c.get("REDIS__DB", "0")
+	return c, nil
+}
+
+// get reads AUTHENTIK_<key> and resolves env://NAME?default and file:///path?default.
+func (c *Config) get(key, def string) string {
+	raw := c.getenv("AUTHENTIK_" + key)
+	if raw == "" {
+		return def
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	switch u.Scheme {
+	case "env":
+		if v := c.getenv(u.Host); v != "" {
+			return v
+		}
+		return u.RawQuery
+	case "file":
+		b, err := os.ReadFile(u.Path)
+		if err != nil {
+			return u.RawQuery
+		}
+		return strings.TrimSpace(string(b))
+	}
+	return raw
+}
+
+func (c *Config) num(key string, def int) int {
+	if n, err := strconv.Atoi(c.get(key, "")); err == nil {
+		return n
+	}
+	return def
+}
+
+// RedisAddr is where Redis is, for the versions that need it.
+func (c *Config) RedisAddr() string { return net.JoinHostPort(c.redisHost, c.redisPort) }
+
+// DSN is built anew for each connection: the product reads HOST, PORT, USER and PASSWORD at each one, so that a
+// rotated mounted file works without a restart (facts/authentik.md §2.1).
+func (c *Config) DSN() string {
+	q := url.Values{}
+	q.Set("sslmode", c.get("POSTGRESQL__SSLMODE", "disable"))
+	for env, key := range map[string]string{"SSLROOTCERT": "sslrootcert", "SSLCERT": "sslcert", "SSLKEY": "sslkey"} {
+		if v := c.get("POSTGRESQL__"+env, ""); v != "" {
+			q.Set(key, v)
+		}
+	}
+	q.Set("application_name", "authentik")
+	host, port := c.get("POSTGRESQL__HOST", "localhost"), c.get("POSTGRESQL__PORT", "5432")
+	u := url.URL{Scheme: "postgres", Path: "/" + c.get("POSTGRESQL__NAME", "authentik"),
+		User: url.UserPassword(c.get("POSTGRESQL__USER", "authentik"), c.get("POSTGRESQL__PASSWORD", c.getenv("POSTGRES_PASSWORD")))}
+	if strings.HasPrefix(host, "/") {
+		q.Set("host", host)
+		q.Set("port", port)
+	} else {
+		u.Host = net.JoinHostPort(host, port)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Dump is what dump_config prints: no secret in it.
+func (c *Config) Dump() string {
+	return fmt.Sprintf(`{"double":true,"version":%q,"listen":{"http":%q,"metrics":%q},"log_level":%q,"worker":{"threads":%d}}`,
+		c.Version, c.HTTP, c.Metrics, c.LogLevel, c.Threads)
+}

@@ -1,0 +1,86 @@
+package authentik
+
+import (
+	"net/http"
+	"strings"
+)
+
+// workerHandler: the worker answers for its health only.
+func (s *Server) workerHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/-/health/live/{$}", s.live)
+	mux.HandleFunc("/-/health/ready/{$}", s.ready)
+	return mux
+}
+
+// serverHandler is the part of the API that stacks and load tests use. A missing trailing slash is redirected, as
+// Django's APPEND_SLASH does it for GET.
+func (s *Server) serverHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/-/health/live/{$}", s.live)
+	mux.HandleFunc("/-/health/ready/{$}", s.ready)
+	mux.HandleFunc("/-/metrics/{$}", s.metrics)
+	const api = "/api/v3/"
+	mux.HandleFunc(api+"flows/executor/{slug}/{$}", s.executor)
+	mux.HandleFunc(api+"root/config/{$}", s.api(anonymous, budget{15, 7}, s.rootConfig))
+	mux.HandleFunc(api+"core/brands/current/{$}", s.api(anonymous, budget{27, 13}, s.brandCurrent))
+	mux.HandleFunc(api+"core/applications/{$}", s.applications)
+	mux.HandleFunc(api+"core/users/me/{$}", s.me)
+	mux.HandleFunc(api+"core/users/{$}", s.api(admin, budget{40, 18}, s.users))
+	mux.HandleFunc(api+"core/users/{pk}/{$}", s.api(admin, budget{40, 18}, s.oneUser))
+	mux.HandleFunc(api+"core/users/{pk}/set_password/{$}", s.api(admin, budget{40, 18}, s.setPassword))
+	mux.HandleFunc(api+"core/groups/{$}", s.api(admin, budget{35, 16}, s.groups))
+	mux.HandleFunc(api+"core/tokens/{$}", s.api(admin, budget{35, 16}, s.tokens))
+	mux.HandleFunc(api+"admin/settings/{$}", s.api(admin, budget{35, 16}, s.settings))
+	mux.HandleFunc(api+"admin/version/{$}", s.api(loggedIn, budget{25, 11}, s.version))
+	mux.HandleFunc(api+"managed/blueprints/{$}", s.api(admin, budget{35, 16}, s.blueprints))
+	mux.HandleFunc("/outpost.goauthentik.io/auth/nginx", s.forwardAuth(http.StatusUnauthorized))
+	mux.HandleFunc("/outpost.goauthentik.io/auth/traefik", s.forwardAuth(http.StatusFound))
+	mux.HandleFunc("/outpost.goauthentik.io/ping", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/if/flow/{slug}/{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte("<!DOCTYPE html><title>authentik</title><ak-flow-executor></ak-flow-executor>\n"))
+	})
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/if/flow/"+loginFlow+"/?next=%2F", http.StatusFound)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/") && strings.HasPrefix(r.URL.Path, api) {
+			u := *r.URL
+			u.Path += "/"
+			http.Redirect(w, r, u.RequestURI(), http.StatusMovedPermanently)
+			return
+		}
+		writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not found."})
+	})
+	return mux
+}
+
+// forwardAuth is the embedded outpost's check: one SELECT for a known session. The outpost's own session and its
+// start and callback are not imitated: the cookie of the login counts.
+func (s *Server) forwardAuth(denied int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d, err := s.cfg.open(r.Context(), budget{1, 0})
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer d.close()
+		se, err := s.loadSession(d, r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		if se != nil && se.User != nil {
+			w.Header().Set("X-Authentik-Username", se.User.Username)
+			w.Header().Set("X-Authentik-Email", se.User.Email)
+			w.Header().Set("X-Authentik-Name", se.User.Name)
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		if denied == http.StatusFound {
+			w.Header().Set("Location", "/outpost.goauthentik.io/start?rd="+r.Header.Get("X-Forwarded-Uri"))
+		}
+		w.WriteHeader(denied)
+	}
+}
