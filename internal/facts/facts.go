@@ -66,6 +66,10 @@ type Workload struct {
 	Observed                           bool
 	// Problem says why Pods do not come up, in words without secrets, or is empty.
 	Problem string
+	// ClaimSize is the storage request of a StatefulSet's first volumeClaimTemplate, for example 10Gi,
+	// and ClaimClass its StorageClass; empty where there is none. Templates cannot be changed, so a
+	// plan keeps them and lets the claims grow instead.
+	ClaimSize, ClaimClass string
 }
 
 // Complete is whether every Pod is of the newest spec and available.
@@ -102,4 +106,7 @@ type Setting struct {
 	PendingRestart bool
 	// VarType is bool, integer, real, enum or string; Context is who may change it and when.
 	VarType, Context string
+	// BootValue is pg_settings.boot_val: what PostgreSQL takes where nothing is set, in Unit. Zalando's
+	// operator never unsets a parameter, so this is what is written back for one that was removed.
+	BootValue string
 }

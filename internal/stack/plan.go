@@ -4,62 +4,32 @@
 package stack
 
 import (
-	"io"
+	"slices"
 
 	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/facts"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"authstack.dev/authstack/internal/stack/part"
 )
 
-// Images are the repositories and images that the operator was started with.
-type Images struct {
-	// Authentik and Authelia are repositories without a tag; the version is the tag.
-	Authentik, Authelia string
-	// Postgres is a repository without a tag; the major version is the tag.
-	Postgres string
-	// Redis and K6 are whole images.
-	Redis, K6 string
-}
+// The shared shapes of a plan; they live in part, below the parts of a stack.
+type (
+	// Images are the repositories and images that the operator was started with.
+	Images = part.Images
+	// Input is what a plan is made from.
+	Input = part.Input
+	// Phase is one part of a stack.
+	Phase = part.Phase
+	// State is where a phase stands.
+	State = part.State
+	// DatabaseTarget is how to reach a database.
+	DatabaseTarget = part.DatabaseTarget
+)
 
 // DefaultImages are the products' published images.
-var DefaultImages = Images{
-	Authentik: "ghcr.io/goauthentik/server",
-	Authelia:  "ghcr.io/authelia/authelia",
-	Postgres:  "docker.io/library/postgres",
-	Redis:     "docker.io/library/redis:8",
-	K6:        "authstack.dev/k6:dev",
-}
+var DefaultImages = part.DefaultImages
 
-// Input is what a plan is made from.
-type Input struct {
-	Stack  *v1alpha1.AuthStack
-	Facts  facts.Stack
-	Images Images
-	// Random is where generated secrets come from (crypto/rand; a fixed stream in tests).
-	Random io.Reader
-}
-
-// Phase is one part of a stack: storage, database, cache, tuning or identity provider. All have the
-// same shape, so that another product or database provider is another folder.
-type Phase struct {
-	// Condition is the type of the condition that stands for this phase.
-	Condition string
-	// Objects that should exist, in the order of their application. TypeMeta is set on each.
-	Objects []client.Object
-	// State is where the phase stands according to the facts.
-	State State
-}
-
-// State is where a phase stands.
-type State struct {
-	// Ready is whether the phase is there.
-	Ready bool
-	// Stalled is whether only a change by a person helps.
-	Stalled bool
-	// Reason is one of the constants of api/v1alpha1, Message a sentence that says what is the
-	// matter and what to do.
-	Reason, Message string
-}
+// RetainAnnotation marks objects that get no owner reference, since they outlive their AuthStack
+// with deletionPolicy Retain.
+const RetainAnnotation = part.RetainAnnotation
 
 // Plan is what should exist of a stack, in phases in the order of their dependencies. A phase's
 // objects are applied only when Blocked says that nothing before it stands in the way.
@@ -77,17 +47,26 @@ type Plan struct {
 	Status v1alpha1.AuthStackStatus
 }
 
-// DatabaseTarget is how to reach a database. The password never leaves memory.
-type DatabaseTarget struct {
-	Host     string
-	Port     int32
-	Database string
-	User     string
-	Password string
-	SSLMode  string
-}
-
 // Phases in the order of their dependencies.
 func (p *Plan) Phases() []*Phase {
 	return []*Phase{&p.Storage, &p.Database, &p.Cache, &p.Tuning, &p.IdentityProvider}
+}
+
+// dependencies of each phase: those that must be ready before its objects are applied. Tuning is
+// none: settings that are not in force make a stack slow, not broken.
+var dependencies = map[string][]string{
+	v1alpha1.ConditionDatabaseReady:         {v1alpha1.ConditionStorageReady},
+	v1alpha1.ConditionTuningApplied:         {v1alpha1.ConditionDatabaseReady},
+	v1alpha1.ConditionIdentityProviderReady: {v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionCacheReady},
+}
+
+// Blocked is the phase that stands in the way of the objects of the phase with this condition, or
+// nil. Once applied, objects stay when an earlier phase fails for a while: nothing is deleted for it.
+func (p *Plan) Blocked(condition string) *Phase {
+	for _, phase := range p.Phases() {
+		if slices.Contains(dependencies[condition], phase.Condition) && !phase.State.Ready {
+			return phase
+		}
+	}
+	return nil
 }

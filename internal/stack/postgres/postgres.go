@@ -1,0 +1,224 @@
+// Package postgres plans a stack's database: through Zalando's operator, as one PostgreSQL of our
+// own, or one that exists. Each provider is a file.
+package postgres
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/part"
+	"authstack.dev/authstack/internal/stack/storage"
+	"authstack.dev/authstack/internal/tuning"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Port of PostgreSQL.
+const Port = 5432
+
+// defaultMajor is the newest version that every provider runs: Zalando's operator 1.15 refuses 18
+// (facts/postgres-ceph.md A1).
+const defaultMajor = "17"
+
+// Needs of the PostgreSQL container where the user gives none, as documented in the API.
+var needs = part.Needs{CPU: "250m", Memory: "1Gi", MemoryLimit: "1Gi"}
+
+// Result is the planned database.
+type Result struct {
+	Objects []client.Object
+	State   part.State
+	// Database is how to reach it; nil while that is not known.
+	Database *part.Database
+}
+
+// provider is where a database comes from.
+type provider interface {
+	// name as in status.
+	name() string
+	// major version of PostgreSQL.
+	major() int
+	// storage is whether the database needs a StorageClass of this cluster; claims are the names of
+	// the volume claims.
+	claims() []string
+	// secret that opens it for a role.
+	secret(role string) string
+	plan(in part.Input, order order) (Result, error)
+}
+
+// order is what a provider has to deliver.
+type order struct {
+	product        part.Product
+	database, role string
+	className      string
+	size           resource.Quantity
+	resources      corev1.ResourceRequirements
+	settings       tuning.Result
+}
+
+// Plan is the database part of a stack.
+type Plan struct {
+	provider provider
+	product  part.Product
+	spec     v1alpha1.PostgresSpec
+}
+
+// New chooses the provider that the spec asks for; nothing given means standalone.
+func New(st *v1alpha1.AuthStack, product part.Product) *Plan {
+	plan := &Plan{product: product}
+	if st.Spec.Postgres != nil {
+		plan.spec = *st.Spec.Postgres
+	}
+	switch {
+	case plan.spec.External != nil:
+		plan.provider = external{st: st, spec: *plan.spec.External}
+	case plan.spec.Zalando != nil:
+		plan.provider = zalando{st: st, spec: *plan.spec.Zalando}
+	default:
+		standalone := standalone{st: st}
+		if plan.spec.Standalone != nil {
+			standalone.spec = *plan.spec.Standalone
+		}
+		plan.provider = standalone
+	}
+	return plan
+}
+
+// Provider is zalando, standalone or external.
+func (p *Plan) Provider() string { return p.provider.name() }
+
+// External is whether the database exists outside of the stack.
+func (p *Plan) External() bool { return p.spec.External != nil }
+
+// Claims are the names of the database's volume claims.
+func (p *Plan) Claims() []string { return p.provider.claims() }
+
+// Name of the database.
+func (p *Plan) Name() string {
+	if p.spec.External != nil {
+		return p.spec.External.Database
+	}
+	return cmp.Or(p.spec.Database, p.product.Name)
+}
+
+// Durability that the spec asks for.
+func (p *Plan) Durability() v1alpha1.Durability {
+	return cmp.Or(p.spec.Durability, v1alpha1.DurabilityStrict)
+}
+
+// Storage finds the StorageClass.
+func (p *Plan) Storage(in part.Input) storage.Result {
+	if p.External() {
+		return storage.External()
+	}
+	return storage.Resolve(in, p.spec.Storage, p.Claims())
+}
+
+func (p *Plan) size() resource.Quantity {
+	if p.spec.Storage == nil {
+		return part.QuantityOr(nil, "10Gi")
+	}
+	return part.QuantityOr(p.spec.Storage.Size, "10Gi")
+}
+
+// Tune computes the settings; previous ones that are asked no longer are restored where the provider
+// does not forget them by itself.
+func (p *Plan) Tune(in part.Input, medium v1alpha1.Medium) tuning.Result {
+	resources := part.Resources(p.spec.Resources, needs)
+	size := p.size()
+	result := tuning.Recommend(tuning.Input{
+		Major:       p.provider.major(),
+		MemoryBytes: resources.Limits.Memory().Value(),
+		VolumeBytes: size.Value(),
+		Medium:      medium,
+		Product:     p.product.Name,
+		Connections: p.product.Connections,
+		DeepJoins:   p.product.DeepJoins,
+		Durability:  p.Durability(),
+		External:    p.External(),
+		Parameters:  p.spec.Parameters,
+	})
+	if p.spec.Zalando != nil && in.Stack.Status.Database != nil {
+		var unknown []string
+		result.Settings, unknown = tuning.Restore(result.Settings, in.Stack.Status.Database.Settings, in.Facts.Database)
+		for _, name := range unknown {
+			result.Refused = append(result.Refused, fmt.Sprintf(
+				"spec.postgres.parameters.%s was removed, but Zalando's operator keeps it and its default is not known until PostgreSQL answers; write the default explicitly", name))
+		}
+	}
+	return result
+}
+
+// Plan the database on the storage that was found.
+func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result) (Result, error) {
+	if !stored.State.Ready {
+		return Result{State: part.Waiting(v1alpha1.ReasonDependencyNotReady, "waiting for storage: "+stored.State.Message)}, nil
+	}
+	result, err := p.provider.plan(in, order{
+		product:   p.product,
+		database:  p.Name(),
+		role:      p.product.Name,
+		className: stored.ClassName,
+		size:      p.size(),
+		resources: part.Resources(p.spec.Resources, needs),
+		settings:  settings,
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("planning the %s database: %w", p.Provider(), err)
+	}
+	if result.State.Ready {
+		result.State = answered(in, p.product, p.Name())
+	}
+	return result, nil
+}
+
+// Status of the database as far as the plan and the facts say.
+func (p *Plan) Status(in part.Input, result Result) *v1alpha1.DatabaseStatus {
+	status := &v1alpha1.DatabaseStatus{
+		Provider:       p.Provider(),
+		Name:           p.Name(),
+		Durability:     p.Durability(),
+		DurabilityNote: tuning.DurabilityNote(p.Durability()),
+	}
+	if p.spec.Zalando != nil && instances(*p.spec.Zalando) > 1 {
+		status.DurabilityNote += "; standbys follow asynchronously, so a failover can take the commits of the last moments"
+	}
+	if db := result.Database; db != nil {
+		status.Host, status.Port, status.SecretName = db.Target.Host, db.Target.Port, db.SecretName
+	}
+	if in.Facts.Database != nil {
+		status.Version = in.Facts.Database.Version
+	}
+	return status
+}
+
+// answered says whether PostgreSQL answers the product's role, with the encoding that it needs.
+func answered(in part.Input, product part.Product, database string) part.State {
+	db := in.Facts.Database
+	switch {
+	case db == nil && in.Facts.DatabaseError != "":
+		return part.Waiting(v1alpha1.ReasonDatabaseUnreachable, "PostgreSQL does not answer: "+in.Facts.DatabaseError)
+	case db == nil:
+		return part.Progressing("waiting for PostgreSQL to answer")
+	case product.NeedsUTF8 && db.Encoding != "" && !strings.EqualFold(db.Encoding, "UTF8"):
+		return part.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
+			"the database %s has the encoding %s, %s %s needs UTF8; make a database with ENCODING 'UTF8' TEMPLATE template0", database, db.Encoding, product.Name, product.Version))
+	}
+	return part.Ready("PostgreSQL " + db.Version + " answers")
+}
+
+func majorOf(version string) int {
+	major, err := strconv.Atoi(cmp.Or(version, defaultMajor))
+	if err != nil {
+		major, _ = strconv.Atoi(defaultMajor)
+	}
+	return major
+}
+
+// Secret that opens the database for the product's role.
+func (p *Plan) Secret() string {
+	return p.provider.secret(p.product.Name)
+}

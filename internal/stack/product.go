@@ -1,0 +1,55 @@
+package stack
+
+import (
+	"errors"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/authentik"
+	"authstack.dev/authstack/internal/stack/part"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// product is an identity provider: another one is another folder and another value here.
+type product struct {
+	describe        func(*v1alpha1.AuthStack) (part.Product, error)
+	image           func(Input) string
+	serviceName     func(*v1alpha1.AuthStack) string
+	adminSecretName func(*v1alpha1.AuthStack) string
+	// check says what is wrong before anything is planned.
+	check func(Input) State
+	plan  func(Input, part.Database, *part.Redis) ([]client.Object, State, error)
+	// workloads and secrets that the plan makes; secretsRead and configMapsRead that the spec names.
+	workloads, secrets, configMaps func(*v1alpha1.AuthStack) []string
+	target                         func(*v1alpha1.AuthStack) (Target, error)
+}
+
+var authentikProduct = product{
+	describe:        authentik.Product,
+	image:           authentik.Image,
+	serviceName:     authentik.ServiceName,
+	adminSecretName: authentik.AdminSecretName,
+	check:           authentik.Check,
+	plan: func(in Input, database part.Database, redis *part.Redis) ([]client.Object, State, error) {
+		objects, err := authentik.Plan(in, database, redis)
+		return objects, authentik.State(in), err
+	},
+	workloads:  authentik.Workloads,
+	secrets:    authentik.Secrets,
+	configMaps: authentik.ConfigMaps,
+	target:     authentikTarget,
+}
+
+// productOf the stack.
+func productOf(st *v1alpha1.AuthStack) (product, part.Product, error) {
+	var chosen product
+	switch {
+	case st.Spec.Authentik != nil && st.Spec.Authelia != nil:
+		return product{}, part.Product{}, errors.New("set exactly one of spec.authentik and spec.authelia; a stack has one identity provider")
+	case st.Spec.Authentik != nil:
+		chosen = authentikProduct
+	default:
+		return product{}, part.Product{}, errors.New("set one of spec.authentik and spec.authelia")
+	}
+	described, err := chosen.describe(st)
+	return chosen, described, err
+}

@@ -1,0 +1,46 @@
+package stack
+
+import (
+	"fmt"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/authentik"
+)
+
+// Target is where a latency test measures, from inside the cluster: always a Service that the
+// operator made, with a user or token that it made.
+type Target struct {
+	// Provider is authentik or authelia, of this version.
+	Provider, Version string
+	// BaseURL of the Service, http://SERVICE.NAMESPACE.svc:PORT, without a trailing slash.
+	BaseURL string
+	// Host is what a browser would have asked for; a script sends it as Host (authentik) or
+	// X-Forwarded-Host with X-Forwarded-Proto https (Authelia).
+	Host string
+	// ProtectedHost is the name that the latency user may reach in forward authentication.
+	ProtectedHost string
+	// AdminSecretName with AdminTokenKey is authentik's API token, for making test users; empty for Authelia.
+	AdminSecretName, AdminTokenKey string
+	// UserSecretName with UsernameKey and PasswordKey is an existing user to log in as; empty for
+	// authentik, where the test makes its own.
+	UserSecretName, UsernameKey, PasswordKey string
+}
+
+// LatencyTarget of a stack.
+func LatencyTarget(st *v1alpha1.AuthStack) (Target, error) {
+	maker, _, err := productOf(st)
+	if err != nil {
+		return Target{}, err
+	}
+	return maker.target(st)
+}
+
+func authentikTarget(st *v1alpha1.AuthStack) (Target, error) {
+	return Target{
+		Provider: authentik.Name, Version: st.Spec.Authentik.Version,
+		BaseURL:         fmt.Sprintf("http://%s.%s.svc:%d", authentik.ServiceName(st), st.Namespace, authentik.ServicePort),
+		Host:            st.Spec.Host,
+		ProtectedHost:   st.Spec.Host,
+		AdminSecretName: authentik.AdminSecretName(st), AdminTokenKey: authentik.KeyToken,
+	}, nil
+}

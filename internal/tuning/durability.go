@@ -1,0 +1,30 @@
+package tuning
+
+import "authstack.dev/authstack/api/v1alpha1"
+
+// roleSettings are those of the product's role in its database. They are read at each new
+// connection, need no restart and work alike with every provider, external ones included.
+func roleSettings(in Input) []Setting {
+	role := func(name, value, reason string) Setting {
+		return Setting{Name: name, Value: value, Scope: ScopeRole, Reason: reason}
+	}
+	var settings []Setting
+	if in.DeepJoins {
+		settings = append(settings,
+			role("jit", "off", "compiling queries over dozens of small tables takes longer than running them: 0.9 to 1.1 s instead of 0.25 s on a fresh "+in.Product+" (facts/authentik-measured.md 5, authentik #24179)"),
+			role("join_collapse_limit", "4", "two queries with 63 joins each are planned anew at every request: 190 to 249 ms with 8, 129 to 138 ms with 4 (facts/authentik-measured.md 4)"),
+		)
+	}
+	if in.Durability == v1alpha1.DurabilityRelaxed {
+		return append(settings, role("synchronous_commit", "off", "spec.postgres.durability is Relaxed: a commit does not wait for the WAL; set for the product's role, where no database operator undoes it (facts/postgres-ceph.md A4)"))
+	}
+	return append(settings, role("synchronous_commit", "on", "spec.postgres.durability is Strict: an acknowledged commit survives a crash"))
+}
+
+// DurabilityNote says what a crash can take.
+func DurabilityNote(durability v1alpha1.Durability) string {
+	if durability == v1alpha1.DurabilityRelaxed {
+		return "a crash can take the acknowledged commits of up to three times wal_writer_delay (about 0.6 s by default): logins, logouts, password changes; nothing is corrupted"
+	}
+	return "a crash takes no acknowledged commit"
+}
