@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/authelia"
 	"authstack.dev/authstack/internal/stack/authentik"
 	"authstack.dev/authstack/internal/stack/part"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +19,7 @@ type product struct {
 	// check says what is wrong before anything is planned.
 	check func(Input) State
 	plan  func(Input, part.Database, *part.Redis) ([]client.Object, State, error)
-	// workloads and secrets that the plan makes; secretsRead and configMapsRead that the spec names.
+	// workloads that the plan makes; Secrets and ConfigMaps that it reads, its own among them.
 	workloads, secrets, configMaps func(*v1alpha1.AuthStack) []string
 	target                         func(*v1alpha1.AuthStack) (Target, error)
 }
@@ -39,6 +40,19 @@ var authentikProduct = product{
 	target:     authentikTarget,
 }
 
+var autheliaProduct = product{
+	describe:        authelia.Product,
+	image:           authelia.Image,
+	serviceName:     authelia.ServiceName,
+	adminSecretName: authelia.AdminSecretName,
+	check:           authelia.Check,
+	plan:            authelia.Plan,
+	workloads:       authelia.Workloads,
+	secrets:         authelia.Secrets,
+	configMaps:      authelia.ConfigMaps,
+	target:          autheliaTarget,
+}
+
 // productOf the stack.
 func productOf(st *v1alpha1.AuthStack) (product, part.Product, error) {
 	var chosen product
@@ -47,6 +61,8 @@ func productOf(st *v1alpha1.AuthStack) (product, part.Product, error) {
 		return product{}, part.Product{}, errors.New("set exactly one of spec.authentik and spec.authelia; a stack has one identity provider")
 	case st.Spec.Authentik != nil:
 		chosen = authentikProduct
+	case st.Spec.Authelia != nil:
+		chosen = autheliaProduct
 	default:
 		return product{}, part.Product{}, errors.New("set one of spec.authentik and spec.authelia")
 	}

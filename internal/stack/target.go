@@ -1,9 +1,11 @@
 package stack
 
 import (
+	"errors"
 	"fmt"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/authelia"
 	"authstack.dev/authstack/internal/stack/authentik"
 )
 
@@ -43,4 +45,18 @@ func authentikTarget(st *v1alpha1.AuthStack) (Target, error) {
 		ProtectedHost:   st.Spec.Host,
 		AdminSecretName: authentik.AdminSecretName(st), AdminTokenKey: authentik.KeyToken,
 	}, nil
+}
+
+func autheliaTarget(st *v1alpha1.AuthStack) (Target, error) {
+	target := Target{
+		Provider: authelia.Name, Version: st.Spec.Authelia.Version,
+		BaseURL:        fmt.Sprintf("http://%s.%s.svc:%d", authelia.ServiceName(st), st.Namespace, authelia.ServicePort),
+		Host:           st.Spec.Host,
+		ProtectedHost:  authelia.ProtectedHost(st.Spec.Host),
+		UserSecretName: authelia.LatencyUserSecret(st), UsernameKey: "username", PasswordKey: "password",
+	}
+	if target.UserSecretName == "" {
+		return Target{}, errors.New("with LDAP the operator cannot make a user to measure with; name a Secret with username and password in spec.latency.userSecretName")
+	}
+	return target, nil
 }
