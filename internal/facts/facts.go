@@ -70,6 +70,9 @@ type Workload struct {
 	// and ClaimClass its StorageClass; empty where there is none. Templates cannot be changed, so a
 	// plan keeps them and lets the claims grow instead.
 	ClaimSize, ClaimClass string
+	// SpecHash is the annotation authstack.dev/spec-hash, by which a plan sees whether what runs is of
+	// this plan or of an older one. Empty where it is not known, which passes.
+	SpecHash string
 }
 
 // Complete is whether every Pod is of the newest spec and available.

@@ -30,14 +30,11 @@ var authentikProduct = product{
 	serviceName:     authentik.ServiceName,
 	adminSecretName: authentik.AdminSecretName,
 	check:           authentik.Check,
-	plan: func(in Input, database part.Database, redis *part.Redis) ([]client.Object, State, error) {
-		objects, err := authentik.Plan(in, database, redis)
-		return objects, authentik.State(in), err
-	},
-	workloads:  authentik.Workloads,
-	secrets:    authentik.Secrets,
-	configMaps: authentik.ConfigMaps,
-	target:     authentikTarget,
+	plan:            authentik.Plan,
+	workloads:       authentik.Workloads,
+	secrets:         authentik.Secrets,
+	configMaps:      authentik.ConfigMaps,
+	target:          authentikTarget,
 }
 
 var autheliaProduct = product{

@@ -149,7 +149,10 @@ func Plan(in part.Input, database part.Database, redis *part.Redis) ([]client.Ob
 	}
 	p := planner{in: in, st: st, spec: spec, release: release, database: database, redis: redis}
 	objects, err := p.objects()
-	return objects, part.WorkloadState(in.Facts.Workloads, "Deployment", ServiceName(st)), err
+	if err != nil {
+		return nil, part.State{}, err
+	}
+	return objects, part.WorkloadsState(in, objects), nil
 }
 
 // Workloads of the stack.

@@ -88,22 +88,22 @@ func Check(in part.Input) part.State {
 }
 
 // Plan of authentik over its database and, before 2025.10, its Redis.
-func Plan(in part.Input, database part.Database, redis *part.Redis) ([]client.Object, error) {
+func Plan(in part.Input, database part.Database, redis *part.Redis) ([]client.Object, part.State, error) {
 	st, spec := in.Stack, in.Stack.Spec.Authentik
 	release, _, err := find(spec.Version)
 	if err != nil {
-		return nil, err
+		return nil, part.State{}, err
 	}
 	labels := part.Labels(st, Name, part.ComponentServer, spec.Version)
 	key, err := part.GeneratedSecret(in, part.Retained(st, part.Meta(st, SecretName(st), labels)), part.Random("secret-key", 64))
 	if err != nil {
-		return nil, err
+		return nil, part.State{}, err
 	}
 	admin, err := part.GeneratedSecret(in, part.Retained(st, part.Meta(st, AdminSecretName(st), labels)),
 		part.Fixed(KeyUsername, "akadmin"), part.Random(KeyPassword, 32), part.Random(KeyToken, 60),
 		part.Fixed(KeyEmail, "root@"+st.Spec.Host))
 	if err != nil {
-		return nil, err
+		return nil, part.State{}, err
 	}
 	p := planner{in: in, st: st, spec: spec, release: release, database: database, redis: redis}
 	p.checksum = part.Checksum(append(append(part.Flatten(key.Data), part.Flatten(admin.Data)...), p.foreignSecrets()...)...)
@@ -115,21 +115,10 @@ func Plan(in part.Input, database part.Database, redis *part.Redis) ([]client.Ob
 		objects = append(objects, part.DisruptionBudget(
 			part.Meta(st, workerName(st), part.Labels(st, Name, part.ComponentWorker, spec.Version)), part.Selector(st, Name, part.ComponentWorker)))
 	}
-	return objects, nil
+	return objects, part.WorkloadsState(in, objects), nil
 }
 
-// State of authentik's Deployments.
-func State(in part.Input) part.State {
-	st := in.Stack
-	for _, name := range []string{workerName(st), serverName(st)} {
-		if state := part.WorkloadState(in.Facts.Workloads, "Deployment", name); !state.Ready {
-			return state
-		}
-	}
-	return part.Ready(fmt.Sprintf("authentik %s: all Pods of server and worker are available", st.Spec.Authentik.Version))
-}
-
-// Workloads, Services and Secrets that a stack has, and ConfigMaps that it reads.
+// Workloads of the stack.
 func Workloads(st *v1alpha1.AuthStack) []string { return []string{serverName(st), workerName(st)} }
 
 // Secrets of the stack that a plan reads back.

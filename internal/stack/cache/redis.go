@@ -111,15 +111,16 @@ func redis(in part.Input, product part.Product) (Result, error) {
 		},
 		Volumes: volumes,
 	}
+	set := part.StatefulSet(st, part.Meta(st, name, labels), selector, pod.Template(), templates...)
 	result := Result{
 		Redis: &part.Redis{Host: name, IP: in.Facts.ServiceIPs[name], Port: RedisPort, SecretName: name, PasswordKey: "password"},
-		State: part.WorkloadState(in.Facts.Workloads, "StatefulSet", name),
+		State: part.WorkloadState(in.Facts.Workloads, set),
 		Objects: []client.Object{
 			secret,
 			config,
 			part.Service(part.Meta(st, name, labels), selector, part.ServicePort("redis", RedisPort)),
 			part.AllowIngress(part.Meta(st, name, labels), selector, "redis", part.ProductPeer(st, product.Name)),
-			part.StatefulSet(st, part.Meta(st, name, labels), selector, pod.Template(), templates...),
+			set,
 		},
 	}
 	if grown != nil {

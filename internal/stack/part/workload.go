@@ -1,7 +1,9 @@
 package part
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
@@ -11,13 +13,30 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// SpecHashAnnotation on a workload is the hash of the spec that was planned for it. What the cluster
+// says of a workload counts only when it is of this plan: before an apply it is of the one before.
+const SpecHashAnnotation = "authstack.dev/spec-hash"
+
+func hashed(meta metav1.ObjectMeta, spec any) metav1.ObjectMeta {
+	content, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // Kubernetes' own types can always be marshalled.
+	}
+	meta.Annotations = maps.Clone(meta.Annotations)
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations[SpecHashAnnotation] = Checksum(content)
+	return meta
+}
 
 // Deployment of equal Pods. None is taken away before its replacement serves.
 func Deployment(meta metav1.ObjectMeta, replicas int32, selector map[string]string, template corev1.PodTemplateSpec) *appsv1.Deployment {
-	return &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: meta,
+	deployment := &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas:             new(replicas),
 			RevisionHistoryLimit: new(int32(3)),
@@ -31,9 +50,11 @@ func Deployment(meta metav1.ObjectMeta, replicas int32, selector map[string]stri
 			Template: template,
 		},
 	}
+	deployment.ObjectMeta = hashed(meta, deployment.Spec)
+	return deployment
 }
 
-// StatefulSet of one Pod with a headless-free Service of the same name. Whether its claims go with it
+// StatefulSet of one Pod with a Service of the same name. Whether its claims go with it
 // follows the stack's deletion policy.
 func StatefulSet(st *v1alpha1.AuthStack, meta metav1.ObjectMeta, selector map[string]string,
 	template corev1.PodTemplateSpec, claims ...corev1.PersistentVolumeClaim,
@@ -42,9 +63,8 @@ func StatefulSet(st *v1alpha1.AuthStack, meta metav1.ObjectMeta, selector map[st
 	if st.Spec.DeletionPolicy == v1alpha1.DeletionDelete {
 		whenDeleted = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	}
-	return &appsv1.StatefulSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-		ObjectMeta: meta,
+	set := &appsv1.StatefulSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             new(int32(1)),
 			RevisionHistoryLimit: new(int32(3)),
@@ -57,6 +77,8 @@ func StatefulSet(st *v1alpha1.AuthStack, meta metav1.ObjectMeta, selector map[st
 			VolumeClaimTemplates: claims,
 		},
 	}
+	set.ObjectMeta = hashed(meta, set.Spec)
+	return set
 }
 
 // ServicePort from a port to the container port of the same name.
@@ -123,9 +145,34 @@ func OperatorPeer(in Input) networkingv1.NetworkPolicyPeer {
 	return peer
 }
 
-// WorkloadState says where a Deployment or StatefulSet stands.
-func WorkloadState(workloads map[string]facts.Workload, kind, name string) State {
+// WorkloadState says where a planned Deployment or StatefulSet stands.
+func WorkloadState(workloads map[string]facts.Workload, planned client.Object) State {
+	kind, name := planned.GetObjectKind().GroupVersionKind().Kind, planned.GetName()
 	workload, found := workloads[name]
+	if found && workload.SpecHash != "" && workload.SpecHash != planned.GetAnnotations()[SpecHashAnnotation] {
+		return Progressing(fmt.Sprintf("%s %s is being updated", kind, name))
+	}
+	return ObservedState(workload, found, kind, name)
+}
+
+// WorkloadsState says where the Deployments among planned objects stand: the first that is not ready,
+// or all of them.
+func WorkloadsState(in Input, planned []client.Object) State {
+	names := []string{}
+	for _, object := range planned {
+		if _, is := object.(*appsv1.Deployment); !is {
+			continue
+		}
+		if state := WorkloadState(in.Facts.Workloads, object); !state.Ready {
+			return state
+		}
+		names = append(names, object.GetName())
+	}
+	return Ready("all Pods of " + list(names) + " are available")
+}
+
+// ObservedState is WorkloadState for a workload that another operator plans.
+func ObservedState(workload facts.Workload, found bool, kind, name string) State {
 	switch {
 	case !found:
 		return Progressing(fmt.Sprintf("waiting for %s %s to be created", kind, name))
@@ -134,7 +181,7 @@ func WorkloadState(workloads map[string]facts.Workload, kind, name string) State
 	}
 	message := fmt.Sprintf("waiting for %s %s: %d of %d Pods ready", kind, name, workload.Ready, workload.Desired)
 	if workload.Observed && workload.Updated < workload.Desired {
-		message += fmt.Sprintf(", %d of them of the newest version", min(workload.Updated, workload.Ready))
+		message += fmt.Sprintf(", %d of %d of the newest version", workload.Updated, workload.Desired)
 	}
 	if workload.Problem != "" {
 		return Waiting(v1alpha1.ReasonPodsFailing, message+": "+workload.Problem)

@@ -48,12 +48,14 @@ func (s standalone) plan(in part.Input, order order) (Result, error) {
 	config := part.NewConfigMap(part.Meta(s.st, name, labels), configuration(order.settings))
 	template, grown := part.Claims(in, name, part.ClaimLabels(s.st, "postgres", part.ComponentDatabase), order.className, order.size)
 
+	set := part.StatefulSet(s.st, part.Meta(s.st, name, labels), selector,
+		s.pod(in, order, labels, selector, secret, config).Template(), template)
 	result := Result{Objects: []client.Object{
 		secret,
 		config,
 		part.Service(part.Meta(s.st, name, labels), selector, part.ServicePort("postgresql", Port)),
 		part.AllowIngress(part.Meta(s.st, name, labels), selector, "postgresql", part.StackPeer(s.st), part.OperatorPeer(in)),
-		part.StatefulSet(s.st, part.Meta(s.st, name, labels), selector, s.pod(in, order, labels, selector, secret, config).Template(), template),
+		set,
 	}}
 	if grown != nil {
 		result.Objects = append(result.Objects, grown)
@@ -66,7 +68,7 @@ func (s standalone) plan(in part.Input, order order) (Result, error) {
 		ProductHost: name,
 		SecretName:  name, UsernameKey: "username", PasswordKey: "password",
 	}
-	result.State = part.WorkloadState(in.Facts.Workloads, "StatefulSet", name)
+	result.State = part.WorkloadState(in.Facts.Workloads, set)
 	return result, nil
 }
 

@@ -70,7 +70,8 @@ func (z zalando) plan(in part.Input, order order) (Result, error) {
 // tuning phase's question.
 func (z zalando) state(in part.Input, opened bool, secretName string) part.State {
 	word := in.Facts.Zalando
-	pods := part.WorkloadState(in.Facts.Workloads, "StatefulSet", ClusterName(z.st))
+	workload, found := in.Facts.Workloads[ClusterName(z.st)]
+	pods := part.ObservedState(workload, found, "StatefulSet", ClusterName(z.st))
 	suffix := ""
 	if !pods.Ready && pods.Reason == v1alpha1.ReasonPodsFailing {
 		suffix = "; " + pods.Message
