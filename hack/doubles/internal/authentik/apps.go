@@ -65,7 +65,7 @@ func (s *Server) applications(w http.ResponseWriter, r *http.Request) {
 }
 
 // listApplications runs the first big query for its planning and its rows' keys, and reads what the answer needs.
-func (s *Server) listApplications(d *reqDB) (apps []any, ids []uuid.UUID, err error) {
+func (s *Server) listApplications(d *reqDB) (apps []any, ids []string, err error) {
 	if err := d.all(nil, s.appsSQL); err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Server) listApplications(d *reqDB) (apps []any, ids []uuid.UUID, err er
 		if err := r.Scan(&id, &name, &slug, &group, &tab, &launch, &provider); err != nil {
 			return err
 		}
-		ids = append(ids, id)
+		ids = append(ids, id.String())
 		apps = append(apps, map[string]any{"pk": id.String(), "name": name, "slug": slug, "provider": provider,
 			"provider_obj":          map[string]any{"pk": provider, "name": name, "component": "ak-provider-oauth2-form", "assigned_application_slug": slug, "assigned_application_name": name, "verbose_name": "OAuth2/OpenID Provider", "verbose_name_plural": "OAuth2/OpenID Providers", "meta_model_name": "authentik_providers_oauth2.oauth2provider"},
 			"backchannel_providers": []any{}, "backchannel_providers_obj": []any{}, "launch_url": launch, "open_in_new_tab": tab, "meta_launch_url": launch, "meta_icon": nil, "meta_description": "", "meta_publisher": "", "policy_engine_mode": "any", "group": group})

@@ -32,6 +32,9 @@ var stepBudgets = map[int]map[string]budget{
 // failedAttempts is how many wrong passwords the default password stage takes before the flow is cancelled.
 const failedAttempts = 5
 
+// deferredChecks is how many statements the deferred triggers of a login's last request run at commit.
+const deferredChecks = 7
+
 // less takes the throttle's two statements, and their SETs, out of a budget where the throttle is no row.
 func (s *Server) less(b budget) budget {
 	if s.cfg.Redis || !s.cfg.ThrottleInCache {
@@ -57,7 +60,7 @@ func (s *Server) executor(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The connection is opened before the stage is known: the session holds it. The budget is set after that.
-	d, err := s.cfg.open(r.Context(), budget{1000, 1000})
+	d, err := s.cfg.open(r.Context(), budget{2000, 1000})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -262,6 +265,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request, d *reqDB, se *ses
 		writeJSON(w, http.StatusOK, map[string]any{"component": "ak-stage-access-denied", "error_message": "No pending user."})
 		return nil
 	}
+	// The deferred foreign keys' checks and the NOTIFY trigger run at commit, outside any statement, so
+	// pg_stat_statements counts them as statements of their own; the measured 111 contain the product's.
+	d.others -= deferredChecks
 	if err := d.fill(30); err != nil {
 		return err
 	}

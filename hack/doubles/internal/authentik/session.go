@@ -23,7 +23,7 @@ const (
 
 // sessionPadding is how many bytes a session carries beside the double's own state: the pickled plan and its
 // history. With it a login writes the measured 50 to 60 kB of WAL (facts/authentik-measured.md §2.1).
-const sessionPadding = 3000
+const sessionPadding = 4500
 
 // planState is what the double keeps of a flow in the session.
 type planState struct {

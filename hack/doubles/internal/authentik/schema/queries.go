@@ -72,11 +72,7 @@ func (m *Model) Applications() string {
 	pol := b.left("authentik_policies_policy", "policy_uuid", bind, "policy_id")
 	b.descend("authentik_policies_policy", pol, false)
 	// Several rows to one each: what makes the estimate run away while the tables have no statistics.
-	ent := b.left("authentik_core_applicationentitlement", "ref_02_id", "t0", "policybindingmodel_ptr_id")
-	entBind := b.left("authentik_policies_policybinding", "target_id", ent, "ref_01_id")
-	grp := b.left("authentik_core_group", "group_uuid", entBind, "group_id")
-	b.left("authentik_core_user_ak_groups", "group_id", grp, "group_uuid")
-	b.left("authentik_core_group_roles", "group_id", grp, "group_uuid")
+	b.left("authentik_core_applicationentitlement", "ref_02_id", "t0", "policybindingmodel_ptr_id")
 	for _, c := range []string{"authentication_flow_id", "authorization_flow_id", "invalidation_flow_id"} {
 		b.left("authentik_flows_flow", "flow_uuid", p, c)
 	}
@@ -102,8 +98,7 @@ func (m *Model) Bindings() string {
 	for !b.full() {
 		pol := b.left("authentik_policies_policy", "policy_uuid", "t0", "policy_id")
 		b.descend("authentik_policies_policy", pol, true)
-		g := b.left("authentik_core_group", "group_uuid", "t0", "group_id")
-		_ = g
+		b.left("authentik_core_group", "group_uuid", "t0", "group_id")
 		b.left("authentik_core_user", "id", "t0", "user_id")
 		pbm := b.left("authentik_policies_policybindingmodel", "pbm_uuid", "t0", "target_id")
 		src := b.left("authentik_core_source", "ref_01_id", pbm, "pbm_uuid")
@@ -111,7 +106,7 @@ func (m *Model) Bindings() string {
 		b.left("authentik_core_application", "policybindingmodel_ptr_id", pbm, "pbm_uuid")
 		b.left("authentik_flows_flow", "policybindingmodel_ptr_id", pbm, "pbm_uuid")
 	}
-	return b.sql(`t0.target_id = ANY($1) ORDER BY t0."order" ASC`)
+	return b.sql(`t0.target_id = ANY($1::uuid[]) ORDER BY t0."order" ASC`)
 }
 
 // Stage is the sub-class selection of one flow stage, which every request to the flow executor makes once: a login
