@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"authstack.dev/authstack/hack/devcluster/internal/layout"
+)
+
+// hierarchies returns where cgroups are mounted: once for version 2, once per
+// controller for version 1, and both on machines that mix them.
+func hierarchies() ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	return parseHierarchies(string(data)), nil
+}
+
+func parseHierarchies(mountinfo string) []string {
+	var found []string
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(line, " - ")
+		fields, types := strings.Fields(before), strings.Fields(after)
+		if ok && len(fields) > 4 && len(types) > 0 && (types[0] == "cgroup" || types[0] == "cgroup2") && !slices.Contains(found, fields[4]) {
+			found = append(found, fields[4])
+		}
+	}
+	return found
+}
+
+// makeCgroups makes the cluster's own cgroup in every hierarchy; the kubelet
+// insists that its root is there.
+func makeCgroups(l layout.Layout) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if len(roots) == 0 {
+		return errors.New("no cgroups are mounted on this machine, and containers need them")
+	}
+	for _, root := range roots {
+		if err := os.MkdirAll(filepath.Join(root, l.Name()), 0o755); err != nil {
+			return fmt.Errorf("making a cgroup: %w", err)
+		}
+		// Version 2 hands controllers down only if told; version 1 has no such file.
+		available, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+		if err != nil {
+			continue
+		}
+		for _, dir := range []string{root, filepath.Join(root, l.Name())} {
+			for _, controller := range strings.Fields(string(available)) {
+				// One that is in use by version 1, or cannot be handed down, is
+				// reported by the kubelet if it is needed.
+				_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
+			}
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes them with all below, once their processes are gone.
+func removeCgroups(ctx context.Context, l layout.Layout) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if err := removeCgroup(ctx, filepath.Join(root, l.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeCgroup(ctx context.Context, dir string) error {
+	// A cgroup stays busy for moments after its last process.
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		var dirs []string
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		slices.Reverse(dirs) // children first
+		var failed error
+		for _, path := range dirs {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failed = err
+			}
+		}
+		if failed == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("removing cgroups: %w", failed)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
