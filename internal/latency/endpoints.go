@@ -1,0 +1,49 @@
+package latency
+
+import (
+	"strings"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// The identity providers.
+const (
+	Authentik = "authentik"
+	Authelia  = "authelia"
+)
+
+// endpoint is a row of the result that a scenario makes.
+type endpoint struct {
+	name string
+	// perTen is how many samples ten iterations make.
+	perTen int64
+}
+
+// endpoints of each scenario, the whole first: that is the one an objective without an endpoint
+// means. A dashboard is judged by the parallel stream, since that is how a browser asks.
+// loadtests/scenarios makes exactly these.
+func endpoints(provider string, scenario v1alpha1.ScenarioName) []endpoint {
+	switch {
+	case scenario == v1alpha1.ScenarioLogin && provider == Authelia:
+		return []endpoint{{"login", 10}, {"firstfactor", 10}}
+	case scenario == v1alpha1.ScenarioLogin:
+		return []endpoint{{"login", 10}, {"identification-get", 10}, {"identification-post", 10},
+			{"password-get", 10}, {"password-post", 10}, {"mfa-get", 10}, {"login-get", 10}}
+	case scenario == v1alpha1.ScenarioDashboard:
+		return []endpoint{{"dashboard-parallel", 10}, {"dashboard-sequential", 10},
+			{"applications-parallel", 80}, {"applications-sequential", 80}}
+	case scenario == v1alpha1.ScenarioForwardAuth:
+		return []endpoint{{"authorised", 10}, {"unauthorised", 10}, {"unauthorised-no-cookie", 1}, {"first-sight", 1}}
+	}
+	return nil
+}
+
+// ForwardAuthHost is the application whose forward-auth check is measured on Authelia: a sibling of
+// the portal, since Authelia only answers for hosts of its cookie domain. The access control rules
+// must allow it to the test user.
+func ForwardAuthHost(host string) string {
+	if _, parent, ok := strings.Cut(host, "."); ok {
+		return "authstack-latency." + parent
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+package latency
+
+import (
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// Evidence is what the controller saw around the runs.
+type Evidence struct {
+	// Jobs are how the Jobs ended, one a repeat and in their order; runs[i] of Judge is the result
+	// of Jobs[i], or nil.
+	Jobs []JobOutcome
+	// PodsBefore are the identity provider's Pods just before the first Job, PodsAfter just after
+	// the last one ended.
+	PodsBefore, PodsAfter []PodState
+	// GenerationBefore and GenerationAfter are metadata.generation of the AuthStack.
+	GenerationBefore, GenerationAfter int64
+}
+
+// JobOutcome is how one Job ended.
+type JobOutcome struct {
+	// Name of the Job.
+	Name string
+	// ExitCode of the k6 container; nil where it never ran or its Pod is gone.
+	ExitCode *int32
+	// PodReason is why the container or Pod ended or never started, in Kubernetes' words: OOMKilled,
+	// Evicted, Preempting, ImagePullBackOff, ErrImagePull, CreateContainerConfigError, Unschedulable …
+	// or empty.
+	PodReason string
+	// DeadlineExceeded is whether the Job ran into its activeDeadlineSeconds.
+	DeadlineExceeded bool
+	// LogError is the error of reading the log or the result in it (result.ErrNoResult and so on), or nil.
+	LogError error
+}
+
+// PodState is a Pod of the stack at one moment.
+type PodState struct {
+	Name, UID string
+	// Image as the status reports it (imageID where there is one) of the product's container.
+	Image        string
+	RestartCount int32
+	Ready        bool
+}
+
+// Outcome is what the runs are worth.
+type Outcome struct {
+	Verdict v1alpha1.Verdict
+	// Reason of the Ready condition: the verdict's name.
+	Reason string
+	// Message is a sentence with the figure that decided.
+	Message string
+	// Scenarios, Objectives and Guards are for the status.
+	Scenarios  []v1alpha1.ScenarioResult
+	Objectives []v1alpha1.ObjectiveResult
+	Guards     []v1alpha1.Guard
+	// LoginP95 is status.loginP95, for example 612ms; empty where Login was not measured.
+	LoginP95 string
+	// Merged is all repeats as one; nil where there is no result.
+	Merged *result.Run
+}

@@ -1,0 +1,201 @@
+package latency
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// The defaults of a test. They are here and not in the stored objects, so that a better one reaches
+// everybody; api/v1alpha1 documents them.
+const (
+	defaultTimeout = 900 * time.Second
+	// delayHistory is the number of successful logins that Authelia's login delay averages over; its
+	// history starts at one second each, so that many logins per replica are slow after each start.
+	delayHistory = 10
+)
+
+type size struct{ iterations, warmUp int32 }
+
+var defaultSizes = map[v1alpha1.ScenarioName]size{
+	v1alpha1.ScenarioLogin:       {60, 12},
+	v1alpha1.ScenarioDashboard:   {30, 4},
+	v1alpha1.ScenarioForwardAuth: {600, 30},
+}
+
+// order in which scenarios run: Login first, since its warm-up warms what the others need too.
+var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth}
+
+// Resolve fills in the defaults of a test of this stack. Its error is a sentence for the status that
+// says what to write instead; only a change of the test or of the stack helps.
+func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, error) {
+	plan := &Plan{
+		Provider:   Authentik,
+		Repeats:    orDefault(test.Spec.Repeats, 1),
+		Timeout:    defaultTimeout,
+		CPULimited: test.Spec.Generator.Resources != nil && !test.Spec.Generator.Resources.Limits.Cpu().IsZero(),
+	}
+	if stack.Spec.Authelia != nil {
+		plan.Provider = Authelia
+	}
+	if s := test.Spec.TimeoutSeconds; s != nil {
+		plan.Timeout = time.Duration(*s) * time.Second
+	}
+
+	objectives, scenarios := test.Spec.Objectives, test.Spec.Scenarios
+	if latency := stack.Spec.Latency; latency != nil {
+		if len(objectives) == 0 {
+			objectives = latency.Objectives
+		}
+		if len(scenarios) == 0 {
+			scenarios = latency.Scenarios
+		}
+	}
+	given := len(scenarios) > 0
+	if !given {
+		scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioLogin}}
+		for _, o := range objectives {
+			if !slices.ContainsFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario }) {
+				scenarios = append(scenarios, v1alpha1.Scenario{Name: o.Scenario})
+			}
+		}
+	}
+	if given && len(test.Spec.Objectives) == 0 {
+		// The stack's objectives also speak of scenarios that this test leaves out on purpose.
+		objectives = slices.DeleteFunc(slices.Clone(objectives), func(o v1alpha1.Objective) bool {
+			return !slices.ContainsFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario })
+		})
+	}
+
+	for _, o := range objectives {
+		resolved, err := resolveObjective(plan.Provider, scenarios, o)
+		if err != nil {
+			return nil, err
+		}
+		plan.Objectives = append(plan.Objectives, resolved)
+	}
+	for _, s := range scenarios {
+		if err := supported(plan.Provider, s.Name); err != nil {
+			return nil, err
+		}
+		resolved, err := plan.resolveScenario(stack, s)
+		if err != nil {
+			return nil, err
+		}
+		plan.Scenarios = append(plan.Scenarios, resolved)
+	}
+	slices.SortStableFunc(plan.Scenarios, func(a, b v1alpha1.Scenario) int {
+		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
+	})
+	return plan, nil
+}
+
+// supported refuses what the product cannot do.
+func supported(provider string, name v1alpha1.ScenarioName) error {
+	switch {
+	case len(endpoints(provider, name)) == 0:
+		return fmt.Errorf("scenario %s is not known; write Login, Dashboard or ForwardAuth", name)
+	case provider == Authelia && name == v1alpha1.ScenarioDashboard:
+		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
+	case provider == Authentik && name == v1alpha1.ScenarioForwardAuth:
+		return errors.New("scenario ForwardAuth needs a proxy provider on authentik's embedded outpost, and this version does not make one; write Login and Dashboard for a stack with authentik, or run loadtests/scenarios/forwardauth.js by hand with the host of a proxy provider of your own in its plan")
+	}
+	return nil
+}
+
+// resolveObjective names the endpoint that an objective is about.
+func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1.Objective) (v1alpha1.Objective, error) {
+	if err := supported(provider, o.Scenario); err != nil {
+		return o, fmt.Errorf("an objective cannot be judged: %w", err)
+	}
+	if !slices.ContainsFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario }) {
+		return o, fmt.Errorf("an objective names the scenario %s, which this test does not run; add it to spec.scenarios or remove the objective", o.Scenario)
+	}
+	known := endpoints(provider, o.Scenario)
+	if o.Endpoint == "" {
+		o.Endpoint = known[0].name
+	}
+	var names []string
+	for _, e := range known {
+		if e.name == o.Endpoint {
+			return o, nil
+		}
+		names = append(names, e.name)
+	}
+	return o, fmt.Errorf("an objective names the endpoint %s, which %s on %s does not have; write one of %s",
+		o.Endpoint, o.Scenario, provider, strings.Join(names, ", "))
+}
+
+// resolveScenario fills in a scenario's size. A percentile needs a number of samples to mean
+// anything: the default grows to it, and a given number that is too small is refused, since such a
+// test could only ever end Inconclusive.
+func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (v1alpha1.Scenario, error) {
+	def := defaultSizes[s.Name]
+	if p.Provider == Authelia {
+		def.warmUp = max(def.warmUp, (delayHistory+2)*autheliaReplicas(stack))
+	}
+	users := orDefault(s.VirtualUsers, 1)
+	// Each virtual user's first iteration opens its connections.
+	def.warmUp = max(def.warmUp, users)
+	iterations := orDefault(s.Iterations, def.iterations)
+	for _, o := range p.Objectives {
+		if o.Scenario != s.Name {
+			continue
+		}
+		needed := neededIterations(p.Provider, o, p.Repeats)
+		if s.Iterations == nil {
+			// A twentieth more, so that a few failed requests do not make the run worthless.
+			iterations = int32(min(max(int64(iterations), needed+needed/20), 1_000_000))
+		} else if int64(iterations) < needed {
+			return s, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and spec.scenarios has %d; write iterations: %d or a lower percentile",
+				o.Percentile, o.Scenario, o.Endpoint, needed, iterations, needed)
+		}
+	}
+	if users > iterations {
+		return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, iterations)
+	}
+	warmUp := orDefault(s.WarmUpIterations, def.warmUp)
+	return v1alpha1.Scenario{Name: s.Name, Iterations: &iterations, WarmUpIterations: &warmUp, VirtualUsers: &users}, nil
+}
+
+// neededIterations is how many iterations of each repeat give an objective its samples.
+func neededIterations(provider string, o v1alpha1.Objective, repeats int32) int64 {
+	perTen := int64(10)
+	for _, e := range endpoints(provider, o.Scenario) {
+		if e.name == o.Endpoint {
+			perTen = e.perTen
+		}
+	}
+	perRepeat := ceilDiv(sampleFloor(o.Percentile), int64(repeats))
+	return ceilDiv(perRepeat*10, perTen)
+}
+
+// sampleFloor is the least number of samples that a percentile may be read from: with n below
+// 1/(1−p) it is simply the slowest request. Never less than ten; p100 asks for as many as p95, as
+// the slowest of a handful says nothing.
+func sampleFloor(percentile int32) int64 {
+	if percentile >= 100 {
+		return 20
+	}
+	return max(10, ceilDiv(100, int64(100-percentile)))
+}
+
+func autheliaReplicas(stack *v1alpha1.AuthStack) int32 {
+	if stack.Spec.Authelia == nil || stack.Spec.Authelia.Replicas == nil {
+		return 1
+	}
+	return *stack.Spec.Authelia.Replicas
+}
+
+func orDefault(value *int32, def int32) int32 {
+	if value == nil {
+		return def
+	}
+	return *value
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

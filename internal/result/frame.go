@@ -1,0 +1,113 @@
+package result
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The frame around a result in a log:
+//
+//	-----BEGIN AUTHSTACK RESULT v1 <sha256 of the gzip, hex> <its length in bytes>-----
+//	<base64 of the gzip of the JSON, in lines of lineLength characters, the last one shorter>
+//	-----END AUTHSTACK RESULT v1-----
+const (
+	beginMark = "-----BEGIN AUTHSTACK RESULT "
+	endMark   = "-----END AUTHSTACK RESULT "
+	markEnd   = "-----"
+	version   = "v1"
+	// lineLength stays far below the 16 KiB at which container runtimes split a line.
+	lineLength = 960
+	// maxPacked and maxUnpacked bound what a log can make the reader hold.
+	maxPacked   = 8 << 20
+	maxUnpacked = 64 << 20
+)
+
+// What Read can find wrong. errors.Is tells them apart.
+var (
+	// ErrNoResult: the log has no frame at all; the run ended before it could write one.
+	ErrNoResult = errors.New("no result in the log")
+	// ErrTruncated: a frame begins or ends but part of it is missing.
+	ErrTruncated = errors.New("result in the log is truncated")
+	// ErrCorrupt: the frame is whole and its content does not match its checksum or makes no sense.
+	ErrCorrupt = errors.New("result in the log is corrupt")
+	// ErrUnsupportedVersion: the result was written in another version of this format.
+	ErrUnsupportedVersion = errors.New("result has an unsupported version")
+)
+
+// Write writes the run in its frame, from the beginning of a line to the end of one.
+func Write(w io.Writer, run *Run) error {
+	run.Format = Format
+	run.Sort()
+	if err := run.validate(); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err := json.NewEncoder(z).Encode(run); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	sum := sha256.Sum256(packed.Bytes())
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s%s %x %d%s\n", beginMark, version, sum, packed.Len(), markEnd)
+	for text := base64.StdEncoding.EncodeToString(packed.Bytes()); text != ""; {
+		line := text[:min(lineLength, len(text))]
+		text = text[len(line):]
+		out.WriteString(line + "\n")
+	}
+	fmt.Fprintf(&out, "%s%s%s\n", endMark, version, markEnd)
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+// unpack turns the content of a frame into a run.
+func unpack(text []byte, wantSum string, wantLength int) (*Run, error) {
+	packed, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	}
+	sum := sha256.Sum256(packed)
+	if len(packed) != wantLength || hex.EncodeToString(sum[:]) != wantSum {
+		return nil, fmt.Errorf("%w: its checksum does not match", ErrCorrupt)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(z, maxUnpacked+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	case len(data) > maxUnpacked:
+		return nil, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrCorrupt, maxUnpacked)
+	}
+	// The format is looked at before the rest, which another version may write differently.
+	var head struct {
+		Format string `json:"format"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	}
+	if head.Format != Format {
+		return nil, (&Run{Format: head.Format}).validate()
+	}
+	run := &Run{}
+	if err := json.Unmarshal(data, run); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+	}
+	if err := run.validate(); err != nil {
+		return nil, err
+	}
+	return run, nil
+}

@@ -1,0 +1,123 @@
+package result
+
+import "slices"
+
+// maxFailureKinds bounds the list of ways in which an endpoint failed.
+const maxFailureKinds = 16
+
+// Merge adds up the runs of repeats: counts and histograms as if one run had measured it all. The
+// span that throughput is counted over is the sum of the spans. StartedAt is the earliest, EndedAt
+// the latest; the generator's figures are those of the run that was busiest for its length, since a
+// guard over the merged run must not hide one bad repeat. Merge of nothing is nil. The runs are left
+// as they were.
+func Merge(runs ...*Run) *Run {
+	var merged *Run
+	for _, run := range runs {
+		if run == nil {
+			continue
+		}
+		if merged == nil {
+			merged = &Run{Format: Format, PlanID: run.PlanID, StartedAt: run.StartedAt, EndedAt: run.EndedAt, Generator: run.Generator}
+		}
+		merged.add(run)
+	}
+	if merged != nil {
+		merged.Sort()
+	}
+	return merged
+}
+
+func (r *Run) add(other *Run) {
+	if other.StartedAt.Before(r.StartedAt) {
+		r.StartedAt = other.StartedAt
+	}
+	if other.EndedAt.After(r.EndedAt) {
+		r.EndedAt = other.EndedAt
+	}
+	if r.StopError == "" {
+		r.StopError = other.StopError
+	}
+	if other.Generator.load() > r.Generator.load() {
+		r.Generator = other.Generator
+	}
+	for i := range other.Scenarios {
+		r.addScenario(&other.Scenarios[i])
+	}
+	for i := range other.Series {
+		r.addSeries(&other.Series[i])
+	}
+}
+
+// load is the CPU that was used, in thousandths of the run's wall time.
+func (g *Generator) load() int64 {
+	if g.WallMicros <= 0 {
+		return 0
+	}
+	return g.CPUMicros * 1000 / g.WallMicros
+}
+
+func (r *Run) addScenario(other *Scenario) {
+	i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.Name == other.Name })
+	if i < 0 {
+		r.Scenarios = append(r.Scenarios, Scenario{Name: other.Name})
+		i = len(r.Scenarios) - 1
+	}
+	s := &r.Scenarios[i]
+	s.Iterations += other.Iterations
+	s.WarmUpIterations += other.WarmUpIterations
+	s.DroppedIterations += other.DroppedIterations
+	for _, check := range other.Checks {
+		j := slices.IndexFunc(s.Checks, func(c Check) bool { return c.Name == check.Name })
+		if j < 0 {
+			s.Checks = append(s.Checks, check)
+			continue
+		}
+		s.Checks[j].Passed += check.Passed
+		s.Checks[j].Failed += check.Failed
+	}
+}
+
+func (r *Run) addSeries(other *Series) {
+	s := r.Find(other.Scenario, other.Endpoint)
+	if s == nil {
+		r.Series = append(r.Series, Series{Scenario: other.Scenario, Endpoint: other.Endpoint, Whole: other.Whole})
+		s = &r.Series[len(r.Series)-1]
+	}
+	s.Requests += other.Requests
+	s.Wrong += other.Wrong
+	s.Unanswered += other.Unanswered
+	s.WarmUpRequests += other.WarmUpRequests
+	s.WarmUpFailed += other.WarmUpFailed
+	s.LastMicros += other.LastMicros - other.FirstMicros
+	for _, failure := range other.Failures {
+		s.AddFailure(failure.Kind, failure.Count)
+	}
+	for _, pair := range []struct {
+		to   **Histogram
+		from *Histogram
+	}{
+		{&s.Total, other.Total}, {&s.DNS, other.DNS}, {&s.Connect, other.Connect},
+		{&s.TLS, other.TLS}, {&s.Wait, other.Wait}, {&s.Receive, other.Receive},
+	} {
+		if pair.from.Count() == 0 {
+			continue
+		}
+		if *pair.to == nil {
+			*pair.to = NewHistogram()
+		}
+		(*pair.to).Merge(pair.from)
+	}
+}
+
+// AddFailure counts failures of a kind. When there are too many kinds the rest count as "other".
+func (s *Series) AddFailure(kind string, count int64) {
+	i := slices.IndexFunc(s.Failures, func(f Failure) bool { return f.Kind == kind })
+	switch {
+	case i >= 0:
+		s.Failures[i].Count += count
+	case len(s.Failures) < maxFailureKinds-1 || kind == "other":
+		s.Failures = append(s.Failures, Failure{Kind: kind, Count: count})
+	default:
+		s.AddFailure("other", count)
+	}
+}

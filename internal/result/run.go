@@ -1,0 +1,160 @@
+// Package result is the result of one k6 run as a format: what is in it, how it is written into a
+// log and how it is found there again. The k6 output extension is its only writer and this package
+// its only reader. docs/reference/result-format.md is the format in words.
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Format names this format and its version; a reader refuses any other.
+const Format = "authstack.dev/result/v1"
+
+// Run is what one k6 process measured. Durations are in microseconds.
+type Run struct {
+	// Format is the constant of that name.
+	Format string `json:"format"`
+	// PlanID is the id that plan.json had; it ties a result to the plan that it was measured for.
+	PlanID string `json:"planID,omitempty"`
+	// StartedAt and EndedAt are wall-clock times of the generator's machine.
+	StartedAt time.Time `json:"startedAt"`
+	EndedAt   time.Time `json:"endedAt"`
+	// StopError is why k6 ended early, in k6's words, or empty.
+	StopError string `json:"stopError,omitempty"`
+	// Scenarios that ran, in the order of their names.
+	Scenarios []Scenario `json:"scenarios"`
+	// Series are the figures of each endpoint of each scenario, in the order of scenario and endpoint.
+	Series []Series `json:"series"`
+	// Generator is the evidence that the load generator measured the stack and not itself.
+	Generator Generator `json:"generator"`
+}
+
+// Scenario counts the iterations of one k6 scenario, warm-up included.
+type Scenario struct {
+	Name string `json:"name"`
+	// Iterations that came to their end, of the measured part and of the warm-up. The script counts them.
+	Iterations       int64 `json:"iterations"`
+	WarmUpIterations int64 `json:"warmUpIterations"`
+	// DroppedIterations were planned and never started (k6's dropped_iterations).
+	DroppedIterations int64 `json:"droppedIterations"`
+	// Checks of the scenario's answers, in the order of their names; at most 64.
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// Check is an assertion about answers.
+type Check struct {
+	Name   string `json:"name"`
+	Passed int64  `json:"passed"`
+	Failed int64  `json:"failed"`
+}
+
+// Series is what was measured of one endpoint, or of a scenario's whole, in the measured part.
+type Series struct {
+	Scenario string `json:"scenario"`
+	Endpoint string `json:"endpoint"`
+	// Whole is true for a composite of several requests (login, dashboard-parallel).
+	Whole bool `json:"whole,omitempty"`
+	// Requests that were measured (iterations, for a whole), failed ones included.
+	Requests int64 `json:"requests"`
+	// Wrong is the number that got an unexpected answer, Unanswered that got none. Both are failures.
+	Wrong      int64 `json:"wrong"`
+	Unanswered int64 `json:"unanswered"`
+	// WarmUpRequests and WarmUpFailed count the warm-up, which is in no other figure.
+	WarmUpRequests int64 `json:"warmUpRequests"`
+	WarmUpFailed   int64 `json:"warmUpFailed"`
+	// Failures says how they failed, warm-up included, most frequent first; at most 16 kinds.
+	Failures []Failure `json:"failures,omitempty"`
+	// FirstMicros and LastMicros are when the first measured request began and the last one ended,
+	// since the start of the run. Their difference is what throughput is counted over.
+	FirstMicros int64 `json:"firstMicros"`
+	LastMicros  int64 `json:"lastMicros"`
+	// Total is the duration as the client sees it, of the requests that answered as expected:
+	// waiting for a connection and opening it, sending, waiting, receiving.
+	Total *Histogram `json:"total,omitempty"`
+	// The parts of Total. DNS, Connect and TLS hold only requests that opened a connection.
+	DNS     *Histogram `json:"dns,omitempty"`
+	Connect *Histogram `json:"connect,omitempty"`
+	TLS     *Histogram `json:"tls,omitempty"`
+	Wait    *Histogram `json:"wait,omitempty"`
+	Receive *Histogram `json:"receive,omitempty"`
+}
+
+// Failure is one way in which requests of an endpoint failed.
+type Failure struct {
+	// Kind in words, for example "status 500" or "no answer (1212)". Never part of an answer's body.
+	Kind  string `json:"kind"`
+	Count int64  `json:"count"`
+}
+
+// Failed is the number of measured requests with an unexpected answer or none.
+func (s *Series) Failed() int64 { return s.Wrong + s.Unanswered }
+
+// Generator is the load generator's own conduct over the run.
+type Generator struct {
+	K6Version  string `json:"k6Version"`
+	GoVersion  string `json:"goVersion"`
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	// WallMicros is the length of the run by the monotonic clock.
+	WallMicros int64 `json:"wallMicros"`
+	// CPUMicros is the CPU time that the process used, BusiestCPUMicros the most in any one second.
+	CPUMicros        int64 `json:"cpuMicros"`
+	BusiestCPUMicros int64 `json:"busiestCPUMicros"`
+	// MaxRSSBytes is the process's peak memory.
+	MaxRSSBytes int64 `json:"maxRSSBytes"`
+	// Throttle is what the cgroup says; nil where it could not be read.
+	Throttle *Throttle `json:"throttle,omitempty"`
+}
+
+// Throttle is how often the kernel held the process back over the run (cgroup cpu.stat).
+type Throttle struct {
+	Periods         int64 `json:"periods"`
+	Throttled       int64 `json:"throttled"`
+	ThrottledMicros int64 `json:"throttledMicros"`
+}
+
+// Find returns the series of an endpoint, or nil.
+func (r *Run) Find(scenario, endpoint string) *Series {
+	for i := range r.Series {
+		if r.Series[i].Scenario == scenario && r.Series[i].Endpoint == endpoint {
+			return &r.Series[i]
+		}
+	}
+	return nil
+}
+
+// Sort brings scenarios, series, checks and failures into their documented order.
+func (r *Run) Sort() {
+	slices.SortFunc(r.Scenarios, func(a, b Scenario) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Series, func(a, b Series) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	for i := range r.Scenarios {
+		slices.SortFunc(r.Scenarios[i].Checks, func(a, b Check) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	for i := range r.Series {
+		slices.SortFunc(r.Series[i].Failures, func(a, b Failure) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind))
+		})
+	}
+}
+
+// validate refuses what no writer of this format writes.
+func (r *Run) validate() error {
+	if r.Format != Format {
+		return fmt.Errorf("%w: %.64q, this reader knows %q", ErrUnsupportedVersion, r.Format, Format)
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		switch {
+		case s.Requests < 0 || s.Wrong < 0 || s.Unanswered < 0 || s.WarmUpRequests < 0 || s.WarmUpFailed < 0:
+			return fmt.Errorf("%w: %.64s/%.64s has a negative count", ErrCorrupt, s.Scenario, s.Endpoint)
+		case s.Total.Count() != s.Requests-s.Failed():
+			return fmt.Errorf("%w: %.64s/%.64s has %d requests, %d failed and %d durations",
+				ErrCorrupt, s.Scenario, s.Endpoint, s.Requests, s.Failed(), s.Total.Count())
+		}
+	}
+	return nil
+}
