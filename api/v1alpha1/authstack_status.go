@@ -12,6 +12,7 @@ type AuthStackStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastHandledReconcileAt is the value of the annotation authstack.dev/requestedAt that was last acted on.
@@ -225,6 +226,7 @@ type LatencyStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
 	Scenarios []ScenarioResult `json:"scenarios,omitempty"`
 	// NextScheduledAt is when the schedule measures again.
 	// +optional

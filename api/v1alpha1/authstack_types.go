@@ -123,8 +123,8 @@ type AuthentikSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(2025[.](2|4|6|8|10|12)|2026[.](2|5|8))[.][0-9]{1,3}$')",message="version must be a full authentik release of 2025.2, 2025.4, 2025.6, 2025.8, 2025.10, 2025.12, 2026.2, 2026.5 or 2026.8, for example 2026.8.3"
-	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[0]) * 1000000 + int(self.split('.')[1]) * 1000 + int(self.split('.')[2]) >= int(oldSelf.split('.')[0]) * 1000000 + int(oldSelf.split('.')[1]) * 1000 + int(oldSelf.split('.')[2])",message="authentik cannot be downgraded, its migrations only go forward; restore a backup into a new AuthStack of the older version instead"
-	// +kubebuilder:validation:XValidation:rule="['2025.2','2025.4','2025.6','2025.8','2025.10','2025.12','2026.2','2026.5','2026.8'].indexOf(self.split('.')[0] + '.' + self.split('.')[1]) - ['2025.2','2025.4','2025.6','2025.8','2025.10','2025.12','2026.2','2026.5','2026.8'].indexOf(oldSelf.split('.')[0] + '.' + oldSelf.split('.')[1]) <= 1",message="authentik is upgraded one release at a time: 2025.2, 2025.4, 2025.6, 2025.8, 2025.10, 2025.12, 2026.2, 2026.5, 2026.8; write the next release, wait until the stack is Ready, then go on"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^20[0-9]{2}[.][0-9]{1,2}[.][0-9]{1,3}$') || int(self.split('.')[0]) * 1000000 + int(self.split('.')[1]) * 1000 + int(self.split('.')[2]) >= int(oldSelf.split('.')[0]) * 1000000 + int(oldSelf.split('.')[1]) * 1000 + int(oldSelf.split('.')[2])",message="authentik cannot be downgraded, its migrations only go forward; restore a backup into a new AuthStack of the older version instead"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^20[0-9]{2}[.][0-9]{1,2}[.][0-9]{1,3}$') || !(self.substring(0, self.lastIndexOf('.')) in {'2025.2':0,'2025.4':1,'2025.6':2,'2025.8':3,'2025.10':4,'2025.12':5,'2026.2':6,'2026.5':7,'2026.8':8}) || {'2025.2':0,'2025.4':1,'2025.6':2,'2025.8':3,'2025.10':4,'2025.12':5,'2026.2':6,'2026.5':7,'2026.8':8}[self.substring(0, self.lastIndexOf('.'))] - {'2025.2':0,'2025.4':1,'2025.6':2,'2025.8':3,'2025.10':4,'2025.12':5,'2026.2':6,'2026.5':7,'2026.8':8}[oldSelf.substring(0, oldSelf.lastIndexOf('.'))] <= 1",message="authentik is upgraded one release at a time: 2025.2, 2025.4, 2025.6, 2025.8, 2025.10, 2025.12, 2026.2, 2026.5, 2026.8; write the next release, wait until the stack is Ready, then go on"
 	Version string `json:"version"`
 
 	// Image replaces the image, with its tag or digest. Default: the operator's authentik repository
@@ -157,7 +157,7 @@ type AutheliaSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.matches('^4[.](38|39)[.][0-9]{1,3}$')",message="version must be a full Authelia release of 4.38 or 4.39, for example 4.39.20"
-	// +kubebuilder:validation:XValidation:rule="int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="Authelia cannot be downgraded over a minor release, its storage migrations only go forward; restore a backup into a new AuthStack instead"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^4[.][0-9]{1,3}[.][0-9]{1,3}$') || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="Authelia cannot be downgraded over a minor release, its storage migrations only go forward; restore a backup into a new AuthStack instead"
 	Version string `json:"version"`
 
 	// Image replaces the image, with its tag or digest. Default: the operator's Authelia repository

@@ -95,6 +95,8 @@ type Objective struct {
 
 	// Below is the duration that the percentile must stay under, for example 800ms.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('10m')",message="below must be more than 0 and at most 10m, for example 800ms"
 	Below metav1.Duration `json:"below"`
 }
@@ -152,6 +154,7 @@ type ScenarioResult struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
 	Endpoints []EndpointResult `json:"endpoints,omitempty"`
 }
 

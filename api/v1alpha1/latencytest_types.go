@@ -106,6 +106,7 @@ type LatencyTestStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// LastHandledReconcileAt is the value of the annotation authstack.dev/requestedAt that was last acted on.
@@ -146,17 +147,20 @@ type LatencyTestStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
 	Scenarios []ScenarioResult `json:"scenarios,omitempty"`
 
 	// Objectives beside what was measured.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
 	// Guards that were checked.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
 	Guards []Guard `json:"guards,omitempty"`
 
 	// ResultName names the ConfigMap with the report (key report.json) and the full histograms

@@ -57,9 +57,15 @@ type PostgresSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['fsync', 'full_page_writes']) || self[name] == 'on')",message="fsync and full_page_writes stay on: without them a crash corrupts the database; remove them, and write durability: Relaxed for a faster commit that cannot corrupt"
 	// +kubebuilder:validation:XValidation:rule="!('synchronous_commit' in self)",message="synchronous_commit is set by postgres.durability; write durability: Strict or durability: Relaxed"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['listen_addresses', 'port', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'unix_socket_directories', 'archive_command', 'restore_command', 'archive_library', 'ssl_passphrase_command', 'zero_damaged_pages', 'ignore_checksum_failure']))",message="this parameter belongs to the operator or runs a command in the database Pod; remove it from postgres.parameters"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 1024 && !self[name].contains('\\n'))",message="a parameter value has at most 1024 characters and no line break"
-	Parameters map[string]string `json:"parameters,omitempty"`
+	Parameters map[string]ParameterValue `json:"parameters,omitempty"`
 }
+
+// ParameterValue is the value of a PostgreSQL parameter in postgresql.conf's notation. It is an alias
+// so that code sees a plain string and the API server an upper bound of its length, without which
+// the rules over all parameters would exceed CEL's cost budget.
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule="!self.contains('\\n') && !self.contains('\\r')",message="a parameter value has no line break"
+type ParameterValue = string
 
 // Durability says which acknowledged writes a crash may take.
 //
@@ -83,7 +89,7 @@ type ZalandoPostgres struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2
 	// +kubebuilder:validation:XValidation:rule="self in ['14','15','16','17']",message="version must be 14, 15, 16 or 17: Zalando's operator 1.15 runs 13 to 17 and the identity providers support 14 and later"
-	// +kubebuilder:validation:XValidation:rule="int(self) >= int(oldSelf)",message="PostgreSQL cannot be downgraded; restore a dump into a new AuthStack"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]+$') || int(self) >= int(oldSelf)",message="PostgreSQL cannot be downgraded; restore a dump into a new AuthStack"
 	Version string `json:"version,omitempty"`
 
 	// Instances is the number of PostgreSQL Pods; Patroni keeps one primary. Default: 2.
