@@ -70,12 +70,18 @@ func (c *Conn) greet(o Options) error {
 		if _, err := c.Do(hello...); err != nil {
 			return err
 		}
-		for _, info := range [][]string{{"LIB-NAME", "go-redis(,go1.26.0)"}, {"LIB-VER", "9.18.0"}} {
-			if _, err := c.Do("CLIENT", "SETINFO", info[0], info[1]); err != nil {
-				var re Error
-				if !errors.As(err, &re) { // Redis before 7.2 does not know it; go-redis ignores that too
-					return err
-				}
+		// One round trip for the two, as go-redis pipelines them. Redis before 7.2 does not know them, which go-redis
+		// ignores.
+		if err := c.send("CLIENT", "SETINFO", "LIB-NAME", "go-redis(,go1.26.0)"); err != nil {
+			return err
+		}
+		if err := c.send("CLIENT", "SETINFO", "LIB-VER", "9.18.0"); err != nil {
+			return err
+		}
+		for range 2 {
+			var re Error
+			if _, err := c.read(); err != nil && !errors.As(err, &re) {
+				return err
 			}
 		}
 	} else if o.Password != "" {
@@ -95,16 +101,21 @@ func (c *Conn) Close() error { return c.c.Close() }
 
 // Do sends one command and reads its reply: nil, string, int64, or []any.
 func (c *Conn) Do(args ...string) (any, error) {
+	if err := c.send(args...); err != nil {
+		return nil, err
+	}
+	return c.read()
+}
+
+func (c *Conn) send(args ...string) error {
 	_ = c.c.SetDeadline(time.Now().Add(c.max))
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(args))
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
-	if _, err := c.c.Write([]byte(b.String())); err != nil {
-		return nil, err
-	}
-	return c.read()
+	_, err := c.c.Write([]byte(b.String()))
+	return err
 }
 
 func (c *Conn) read() (any, error) {
