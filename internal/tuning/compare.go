@@ -15,6 +15,9 @@ var synonyms = map[string]map[string]string{
 // InForce is whether a desired value is what PostgreSQL uses, whatever the notation: 1GB and 131072
 // pages of 8kB, on and true, 15min and 900 s.
 func InForce(name, desired string, actual facts.Setting) bool {
+	if actual.VarType == "string" {
+		return desired == actual.Value
+	}
 	desired = strings.TrimSpace(desired)
 	// -1 lets PostgreSQL choose at its start, and pg_settings shows the choice.
 	if name == "wal_buffers" && desired == "-1" {

@@ -69,6 +69,7 @@ func StatefulSet(st *v1alpha1.AuthStack, meta metav1.ObjectMeta, selector map[st
 			Replicas:             new(int32(1)),
 			RevisionHistoryLimit: new(int32(3)),
 			ServiceName:          meta.Name,
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			Selector:             &metav1.LabelSelector{MatchLabels: selector},
 			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: whenDeleted, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,

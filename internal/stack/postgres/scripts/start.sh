@@ -32,15 +32,14 @@ initialise() {
 
   # Only the socket listens: nobody sees a database that is not finished.
   pg_ctl --pgdata="$fresh" --wait --timeout=120 --silent --log=/tmp/initialise.log \
-    --options="-c listen_addresses='' -c unix_socket_directories='$AUTHSTACK_SOCKETS' -c fsync=off -c password_encryption=scram-sha-256" \
+    --options="-c listen_addresses='' -c unix_socket_directories='$AUTHSTACK_SOCKETS' -c password_encryption=scram-sha-256" \
     start || { cat /tmp/initialise.log >&2; fail "the new cluster does not start"; }
   # The password comes from a file and is in no argument; statements are kept out of the log.
   psql --host="$AUTHSTACK_SOCKETS" --username=postgres --dbname=postgres --no-psqlrc --quiet --set=ON_ERROR_STOP=1 \
     --set=role="$AUTHSTACK_ROLE" --set=database="$AUTHSTACK_DATABASE" --file="$AUTHSTACK_CONFIG/initialise.sql"
   pg_ctl --pgdata="$fresh" --wait --timeout=120 --silent --mode=fast stop
 
-  # fsync was off while the cluster was made; now everything has to be on the disk before the rename is.
-  initdb --sync-only --pgdata="$fresh" >/dev/null
+  # All is on the disk by now: initdb and the shutdown checkpoint have seen to it.
   mv "$fresh" "$data"
   sync
   echo "authstack: made database $AUTHSTACK_DATABASE and role $AUTHSTACK_ROLE"
