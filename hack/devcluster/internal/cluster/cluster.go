@@ -4,6 +4,8 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -135,12 +137,17 @@ func (c *Cluster) Apply(ctx context.Context, manifests []byte, args ...string) e
 	return err
 }
 
-// manifests returns those in the folder, as one document, with addresses filled in.
+// manifests returns those in the folder, as one document, filled in.
 func (c *Cluster) manifests(plan network.Plan) ([]byte, error) {
 	files, err := filepath.Glob(c.Layout.InSource("manifests", "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
+	built := sha256.New()
+	if err := gobuild.HashTree(built, c.Layout.InSource("coredns"), func(string) bool { return true }); err != nil {
+		return nil, err
+	}
+	fill := strings.NewReplacer("${DNS}", plan.DNS().String(), "${COREDNS}", hex.EncodeToString(built.Sum(nil)[:8]))
 	var all bytes.Buffer
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -148,7 +155,7 @@ func (c *Cluster) manifests(plan network.Plan) ([]byte, error) {
 			return nil, err
 		}
 		all.WriteString("---\n")
-		all.WriteString(strings.ReplaceAll(string(data), "${DNS}", plan.DNS().String()))
+		all.WriteString(fill.Replace(string(data)))
 	}
 	return all.Bytes(), nil
 }

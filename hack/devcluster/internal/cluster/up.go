@@ -62,7 +62,7 @@ func (c *Cluster) Up(ctx context.Context, wait bool) error {
 		if err != nil {
 			return err
 		}
-		if same && supervisor.Running(c.Layout) && c.waitReady(ctx, healthyWithin) == nil {
+		if same && c.equipped(setup) && supervisor.Running(c.Layout) && c.waitReady(ctx, healthyWithin) == nil {
 			c.Progress.Say("the cluster is up and ready")
 			return nil
 		}
@@ -121,7 +121,7 @@ func sameParts(c *Cluster, setup parts.Setup) (bool, error) {
 // made from older sources. Pods keep running where they can.
 func (c *Cluster) heal(ctx context.Context, setup parts.Setup, same bool) error {
 	if supervisor.Running(c.Layout) && same {
-		c.Progress.Say("the cluster is not ready yet: waiting for it")
+		c.Progress.Say("the cluster is not ready or not up to date: waiting for it")
 	} else {
 		c.Progress.Say("starting the cluster's parts again; its data and pods stay")
 		if err := node.Kill(ctx, c.Layout, node.Parts); err != nil {
@@ -161,7 +161,20 @@ func (c *Cluster) equip(ctx context.Context, setup parts.Setup) error {
 	if err != nil {
 		return err
 	}
-	return c.Apply(ctx, manifests)
+	if err := c.Apply(ctx, manifests); err != nil {
+		return err
+	}
+	// Last: it says that all of it is there.
+	return os.WriteFile(c.equippedFile(), manifests, 0o644)
+}
+
+func (c *Cluster) equippedFile() string { return c.Layout.InState("config", "equipped.yaml") }
+
+// equipped tells whether the cluster has what equip would give it.
+func (c *Cluster) equipped(setup parts.Setup) bool {
+	now, err := c.manifests(setup.Network)
+	before, errBefore := os.ReadFile(c.equippedFile())
+	return err == nil && errBefore == nil && bytes.Equal(now, before)
 }
 
 func (c *Cluster) waitAPI(ctx context.Context, timeout time.Duration) error {
