@@ -1,0 +1,277 @@
+package stack_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/stack"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	smallest  = "authentik with nothing but a version"
+	zalando   = "authentik on Zalando's PostgreSQL and Ceph, relaxed"
+	external  = "authentik on an external database"
+	replicas  = "Authelia 4.38 with three replicas, Redis, a users file and rules"
+	blueprint = "authentik 2025.8 with Redis and a blueprint"
+)
+
+func TestStates(t *testing.T) {
+	storage := func(p *stack.Plan) *stack.Phase { return &p.Storage }
+	database := func(p *stack.Plan) *stack.Phase { return &p.Database }
+	tuning := func(p *stack.Plan) *stack.Phase { return &p.Tuning }
+	idp := func(p *stack.Plan) *stack.Phase { return &p.IdentityProvider }
+	for sentence, test := range map[string]struct {
+		base    string
+		change  func(*stack.Input)
+		phase   func(*stack.Plan) *stack.Phase
+		reason  string
+		stalled bool
+		// says is in the message; bare is whether the phase must have no objects.
+		says string
+		bare bool
+	}{
+		"no StorageClass stalls storage":                         {smallest, func(in *stack.Input) { in.Facts.StorageClasses = nil }, storage, v1alpha1.ReasonStorageClassMissing, true, "no default StorageClass", true},
+		"no StorageClass holds the database back":                {smallest, func(in *stack.Input) { in.Facts.StorageClasses = nil }, database, v1alpha1.ReasonDependencyNotReady, false, "waiting for storage", true},
+		"Zalando's operator is not installed":                    {zalando, func(in *stack.Input) { in.Facts.ZalandoInstalled = false }, database, v1alpha1.ReasonPostgresOperatorMissing, true, "install Zalando's postgres-operator", true},
+		"Zalando's operator fails":                               {zalando, func(in *stack.Input) { in.Facts.Zalando = "SyncFailed" }, database, v1alpha1.ReasonPostgresOperatorFailed, false, "SyncFailed", false},
+		"Zalando's operator refuses the name":                    {zalando, func(in *stack.Input) { in.Facts.Zalando = "Invalid" }, database, v1alpha1.ReasonPostgresOperatorFailed, true, "teamID", false},
+		"Zalando's operator has not made the Secret yet":         {zalando, func(in *stack.Input) { delete(in.Facts.Secrets, zalandoSecret) }, database, v1alpha1.ReasonProgressing, false, zalandoSecret, false},
+		"without the database's Secret authentik is not planned": {zalando, func(in *stack.Input) { delete(in.Facts.Secrets, zalandoSecret) }, idp, v1alpha1.ReasonDependencyNotReady, false, "waiting for the database", true},
+		"an external database's Secret is missing":               {external, func(in *stack.Input) { delete(in.Facts.Secrets, "db") }, database, v1alpha1.ReasonSecretMissing, false, "Secret db of spec.postgres.external.secretName does not exist", true},
+		"an external database's Secret lacks a key":              {external, func(in *stack.Input) { in.Facts.Secrets["db"] = secret("username", "x") }, database, v1alpha1.ReasonSecretMissing, false, "has no key password", true},
+		"PostgreSQL does not answer":                             {smallest, func(in *stack.Input) { in.Facts.Database, in.Facts.DatabaseError = nil, "connection refused" }, database, v1alpha1.ReasonDatabaseUnreachable, false, "connection refused", false},
+		"PostgreSQL's Pod is not scheduled": {smallest, func(in *stack.Input) {
+			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1, Problem: "0/1 nodes are available: insufficient memory"}
+		}, database, v1alpha1.ReasonPodsFailing, false, "waiting for StatefulSet sso-postgres: 0 of 1 Pods ready: 0/1 nodes are available", false},
+		"a database in LATIN1": {blueprint, func(in *stack.Input) { in.Facts.Database.Encoding = "LATIN1" }, database, v1alpha1.ReasonInvalidSpec, true, "UTF8", false},
+		"fsync is off": {external, func(in *stack.Input) {
+			in.Facts.Database.Settings["fsync"] = facts.Setting{Value: "off", VarType: "bool", Source: "configuration file"}
+		}, tuning, v1alpha1.ReasonUnsafeDurability, true, "fsync=off", true},
+		"a setting waits for a restart": {zalando, func(in *stack.Input) {
+			in.Facts.Database.Settings["max_connections"] = facts.Setting{Value: "100", VarType: "integer", PendingRestart: true}
+		}, tuning, v1alpha1.ReasonPendingRestart, false, "max_connections", true},
+		"a refused parameter":                            {zalando, func(in *stack.Input) { in.Stack.Spec.Postgres.Parameters = map[string]string{"fsync": "off"} }, tuning, v1alpha1.ReasonInvalidSpec, true, "spec.postgres.parameters.fsync", true},
+		"an upgrade that skips a release":                {blueprint, func(in *stack.Input) { in.Stack.Spec.Authentik.Version, in.Stack.Spec.Cache = "2025.12.4", nil }, idp, v1alpha1.ReasonUpgradePath, true, "write a version of 2025.10 first", true},
+		"a downgrade":                                    {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.5.1" }, idp, v1alpha1.ReasonUpgradePath, true, "only go forward", true},
+		"a patch release":                                {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.8.4" }, idp, v1alpha1.ReasonProgressing, false, "being updated", false},
+		"an unknown version":                             {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2024.12.1" }, idp, v1alpha1.ReasonInvalidSpec, true, "known are", true},
+		"a blueprint is missing":                         {blueprint, func(in *stack.Input) { in.Facts.ConfigMaps = nil }, idp, v1alpha1.ReasonSecretMissing, false, "ConfigMap company", true},
+		"a users file is missing":                        {replicas, func(in *stack.Input) { delete(in.Facts.Secrets, "people") }, idp, v1alpha1.ReasonSecretMissing, false, "users_database.yml", true},
+		"a users file that cannot be read is not quoted": {replicas, func(in *stack.Input) { in.Facts.Secrets["people"] = secret("users_database.yml", "users: [canary-") }, idp, v1alpha1.ReasonInvalidSpec, true, "it is not YAML", true},
+		"Redis has no address yet":                       {replicas, func(in *stack.Input) { in.Facts.ServiceIPs = nil }, idp, v1alpha1.ReasonProgressing, false, "address", true},
+		"migrations have not finished":                   {smallest, func(in *stack.Input) { in.Facts.Database.Migrated = false }, idp, v1alpha1.ReasonProgressing, false, "migrations", false},
+		"ANALYZE has not run":                            {smallest, func(in *stack.Input) { in.Facts.MigratedVersion = "" }, idp, v1alpha1.ReasonProgressing, false, "ANALYZE", false},
+		"a Pod of the server is not ready": {smallest, func(in *stack.Input) {
+			w := in.Facts.Workloads["sso-authentik-server"]
+			w.Ready, w.Available = 1, 1
+			in.Facts.Workloads["sso-authentik-server"] = w
+		}, idp, v1alpha1.ReasonProgressing, false, "waiting for Deployment sso-authentik-server: 1 of 2 Pods ready", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			in, _ := settle(t, cases[test.base]())
+			test.change(&in)
+			plan := build(t, in)
+			phase := test.phase(plan)
+			if phase.State.Ready || phase.State.Reason != test.reason || phase.State.Stalled != test.stalled || !strings.Contains(phase.State.Message, test.says) {
+				t.Errorf("%s: %+v\nwant %s, stalled %v: …%s…", phase.Condition, phase.State, test.reason, test.stalled, test.says)
+			}
+			if test.bare && len(phase.Objects) > 0 {
+				t.Errorf("%d objects though it cannot be planned", len(phase.Objects))
+			}
+			if !test.bare && len(phase.Objects) == 0 {
+				t.Error("no objects any more, though only the cluster's state changed")
+			}
+			if strings.Contains(phase.State.Message, "canary") {
+				t.Errorf("a secret in a message: %s", phase.State.Message)
+			}
+		})
+	}
+}
+
+func TestAnalyzeFollowsMigrations(t *testing.T) {
+	in, _ := settle(t, cases[smallest]())
+	in.Facts.MigratedVersion = "2026.8.2"
+	if plan := build(t, in); !plan.AnalyzeNeeded {
+		t.Errorf("migrated, but no ANALYZE: %+v", plan.IdentityProvider.State)
+	}
+	in.Facts.Database.Migrated = false
+	if plan := build(t, in); plan.AnalyzeNeeded {
+		t.Error("ANALYZE before the migrations have finished")
+	}
+}
+
+func TestBlockedNamesWhatStandsInTheWay(t *testing.T) {
+	in := cases[smallest]()
+	in.Facts.StorageClasses = nil
+	plan := build(t, in)
+	if by := plan.Blocked(v1alpha1.ConditionDatabaseReady); by == nil || by.Condition != v1alpha1.ConditionStorageReady {
+		t.Errorf("the database is blocked by %+v", by)
+	}
+	if by := plan.Blocked(v1alpha1.ConditionStorageReady); by != nil {
+		t.Errorf("storage is blocked by %+v", by)
+	}
+	_, ready := settle(t, cases[smallest]())
+	for _, phase := range ready.Phases() {
+		if by := ready.Blocked(phase.Condition); by != nil {
+			t.Errorf("%s is blocked by %s in a ready stack", phase.Condition, by.Condition)
+		}
+	}
+}
+
+func TestAutheliaStartsWithOneReplicaUntilItsStorageIsMigrated(t *testing.T) {
+	in, _ := settle(t, cases[replicas]())
+	count := func(in stack.Input) int32 {
+		for _, object := range build(t, in).IdentityProvider.Objects {
+			if deployment, is := object.(*appsv1.Deployment); is {
+				return *deployment.Spec.Replicas
+			}
+		}
+		t.Fatal("no Deployment")
+		return 0
+	}
+	if got := count(in); got != 3 {
+		t.Errorf("%d replicas when settled", got)
+	}
+	fresh := in
+	fresh.Facts.MigratedVersion, fresh.Facts.Workloads = "", nil
+	fresh.Facts.Database = &facts.Database{Version: "17.5", Encoding: "UTF8"}
+	if got := count(fresh); got != 1 {
+		t.Errorf("%d replicas before the migrations", got)
+	}
+	gone := in
+	gone.Facts.Database, gone.Facts.DatabaseError = nil, "timeout"
+	if got := count(gone); got != 3 {
+		t.Errorf("%d replicas because the database did not answer once", got)
+	}
+}
+
+func TestAutheliaInMemoryIsHeldToOneReplica(t *testing.T) {
+	in := cases["Authelia with its own users and sessions in memory"]()
+	in.Stack.Spec.Authelia.Replicas = new(int32(4))
+	in.Stack.Spec.Cache = &v1alpha1.CacheSpec{Memory: &v1alpha1.MemoryCache{}}
+	_, plan := settle(t, in)
+	for _, object := range plan.IdentityProvider.Objects {
+		if deployment, is := object.(*appsv1.Deployment); is && *deployment.Spec.Replicas != 1 {
+			t.Errorf("%d replicas", *deployment.Spec.Replicas)
+		}
+	}
+}
+
+func TestPodsRollWhenWhatTheyReadChanges(t *testing.T) {
+	checksums := func(plan *stack.Plan) map[string]string {
+		out := map[string]string{}
+		for _, object := range objects(plan) {
+			switch object := object.(type) {
+			case *appsv1.Deployment:
+				out[object.Name] = object.Spec.Template.Annotations["authstack.dev/config-checksum"]
+			case *appsv1.StatefulSet:
+				out[object.Name] = object.Spec.Template.Annotations["authstack.dev/config-checksum"]
+			}
+		}
+		return out
+	}
+	for sentence, test := range map[string]struct {
+		base   string
+		change func(*stack.Input)
+		roll   []string
+	}{
+		"a blueprint's content":   {blueprint, func(in *stack.Input) { in.Facts.ConfigMaps["company"]["company.yaml"] = "version: 1\nentries: []\n" }, []string{"sso-authentik-worker"}},
+		"the database's password": {zalando, func(in *stack.Input) { in.Facts.Secrets[zalandoSecret]["password"] = []byte("new") }, []string{"sso-authentik-server", "sso-authentik-worker"}},
+		"a user's digest": {replicas, func(in *stack.Input) {
+			in.Facts.Secrets["people"] = secret("users_database.yml", strings.Replace(usersYAML, "canary", "other", 1))
+		}, []string{"sso-authelia"}},
+		"an extra configuration": {replicas, func(in *stack.Input) { in.Facts.ConfigMaps["oidc"]["configuration.yml"] = "theme: light\n" }, []string{"sso-authelia"}},
+		"a parameter of PostgreSQL": {smallest, func(in *stack.Input) {
+			in.Stack.Spec.Postgres = &v1alpha1.PostgresSpec{Parameters: map[string]string{"work_mem": "9MB"}}
+		}, []string{"sso-postgres"}},
+		"the time": {smallest, func(in *stack.Input) { in.Facts.Now = in.Facts.Now.AddDate(1, 0, 0) }, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			in, plan := settle(t, cases[test.base]())
+			before := checksums(plan)
+			test.change(&in)
+			var rolled []string
+			for name, checksum := range checksums(build(t, in)) {
+				if before[name] != checksum {
+					rolled = append(rolled, name)
+				}
+			}
+			slices.Sort(rolled)
+			if !slices.Equal(rolled, test.roll) {
+				t.Errorf("%v roll, want %v", rolled, test.roll)
+			}
+		})
+	}
+}
+
+func TestAVolumeGrowsByItsClaimSinceTemplatesCannotChange(t *testing.T) {
+	in, _ := settle(t, cases[smallest]())
+	workload := in.Facts.Workloads["sso-postgres"]
+	workload.ClaimSize, workload.ClaimClass = "10Gi", "local-path"
+	in.Facts.Workloads["sso-postgres"] = workload
+	in.Facts.Volumes = []facts.Volume{{Claim: "data-sso-postgres-0", StorageClass: "local-path", Local: true}}
+	in.Stack.Spec.Postgres = &v1alpha1.PostgresSpec{Storage: &v1alpha1.StorageSpec{Size: new(resource.MustParse("30Gi"))}}
+	template, claim := "", ""
+	for _, object := range build(t, in).Database.Objects {
+		switch object := object.(type) {
+		case *appsv1.StatefulSet:
+			template = object.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
+		case *corev1.PersistentVolumeClaim:
+			claim = object.Name + " " + object.Spec.Resources.Requests.Storage().String()
+		}
+	}
+	if template != "10Gi" || claim != "data-sso-postgres-0 30Gi" {
+		t.Errorf("template %s, claim %q", template, claim)
+	}
+}
+
+func TestARemovedParameterIsWrittenBackForZalando(t *testing.T) {
+	in, _ := settle(t, cases[zalando]())
+	in.Stack.Spec.Postgres.Parameters = map[string]string{"work_mem": "8MB"}
+	in.Facts.Database.Settings["log_min_duration_statement"] = facts.Setting{Value: "250", Unit: "ms", VarType: "integer", BootValue: "-1"}
+	parameter := func(in stack.Input) (string, bool) {
+		cluster := build(t, in).Database.Objects[0].(*unstructured.Unstructured)
+		value, found, err := unstructured.NestedString(cluster.Object, "spec", "postgresql", "parameters", "log_min_duration_statement")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value, found
+	}
+	if value, _ := parameter(in); value != "-1" {
+		t.Errorf("written back is %q", value)
+	}
+	in.Facts.Database.Settings["log_min_duration_statement"] = facts.Setting{Value: "-1", Unit: "ms", VarType: "integer", BootValue: "-1"}
+	if value, found := parameter(in); found {
+		t.Errorf("still written though the default is in force: %q", value)
+	}
+}
+
+func TestLatencyTarget(t *testing.T) {
+	for name, want := range map[string]stack.Target{
+		smallest: {
+			Provider: "authentik", Version: "2026.8.3", BaseURL: "http://sso-authentik.auth.svc:80", Host: "sso.example.com", ProtectedHost: "sso.example.com",
+			AdminSecretName: "sso-authentik-admin", AdminTokenKey: "token",
+		},
+		replicas: {
+			Provider: "authelia", Version: "4.38.19", BaseURL: "http://sso-authelia.auth.svc:80", Host: "sso.example.com", ProtectedHost: "authstack-latency.example.com",
+			UserSecretName: "sso-latency-user", UsernameKey: "username", PasswordKey: "password",
+		},
+	} {
+		got, err := stack.LatencyTarget(cases[name]().Stack)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	in := cases["Authelia with LDAP on Zalando's PostgreSQL"]()
+	in.Stack.Spec.Latency = nil
+	if _, err := stack.LatencyTarget(in.Stack); err == nil || !strings.Contains(err.Error(), "spec.latency.userSecretName") {
+		t.Errorf("LDAP without a user to measure with: %v", err)
+	}
+}
