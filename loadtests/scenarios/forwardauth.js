@@ -1,0 +1,70 @@
+// ForwardAuth: what a reverse proxy asks for each request that it lets through. Endpoints:
+//   authorised              with a session that was seen before
+//   unauthorised            with a session cookie that nobody gave out, always the same one
+//   unauthorised-no-cookie  without a cookie, in every tenth iteration only: Authelia makes and stores
+//                           a session for each of them
+//   first-sight             the first check of a session, directly after its login; every tenth too
+//
+// Needs the plan's forwardAuthHost: for Authelia a name below its cookie domain that the access
+// control rules allow to the test user, for authentik the external host of a proxy provider in
+// forward-auth mode on the embedded outpost.
+import * as authelia from './lib/authelia.js';
+import * as outpost from './lib/outpost.js';
+import { Browser } from './lib/browser.js';
+import { plan } from './lib/plan.js';
+import { login, userOf } from './lib/provider.js';
+import { ok, whole } from './lib/record.js';
+import { optionsFor, run } from './lib/run.js';
+
+const every = 10;
+const product = plan.provider === 'authelia' ? authelia : outpost;
+
+// The session of this virtual user.
+let browser = null;
+
+export function askAll(phase, number) {
+  if (!plan.forwardAuthHost) throw new Error('ForwardAuth needs forwardAuthHost in the plan (AUTHSTACK_FORWARD_AUTH_HOST)');
+  const failures = [];
+  if (!browser || number % every === 0) {
+    const fresh = new Browser(phase);
+    let outcome = login(fresh, userOf(number), false);
+    if (outcome === ok && product.enter) outcome = product.enter(fresh);
+    if (outcome !== ok) {
+      whole('first-sight', phase, 0, outcome);
+      if (!browser) {
+        whole('authorised', phase, 0, outcome);
+        return outcome;
+      }
+    } else {
+      browser = fresh;
+      browser.record('first-sight', product.ask(browser), product.allowed);
+    }
+  }
+  browser.phase = phase;
+  browser.failure = null;
+  browser.record('authorised', product.ask(browser), product.allowed);
+  failures.push(browser.failure);
+  // A session that is no longer taken is not tried again.
+  const lost = browser.failure;
+
+  const stranger = new Browser(phase);
+  stranger.record('unauthorised', product.ask(stranger, foreignCookie(browser)), product.refused);
+  if (number % every === every / 2) {
+    stranger.record('unauthorised-no-cookie', product.ask(stranger, ''), product.refused);
+  }
+  failures.push(stranger.failure);
+  if (lost) browser = null;
+  return failures.find((f) => f) || ok;
+}
+
+// foreignCookie looks like a session cookie and belongs to nobody. Always the same, so that the
+// session store does not grow with the test.
+function foreignCookie(of) {
+  const name = of.cookies.length > 0 ? of.cookies[of.cookies.length - 1].name : 'authelia_session';
+  return `${name}=AuthStackLatencyForeignSession00`;
+}
+
+export const options = optionsFor(['ForwardAuth']);
+export function ForwardAuth() {
+  run('ForwardAuth', ['ForwardAuth'], 'authorised', askAll);
+}
