@@ -41,14 +41,12 @@ else
   devcluster load "$operator_image" "$k6_image" docker.io/library/postgres:17 docker.io/library/redis:8 \
     authstack.dev/double/authentik:2026.8.3 authstack.dev/double/authelia:4.39.20
   values+=(--set images.authentik=authstack.dev/double/authentik --set images.authelia=authstack.dev/double/authelia)
-  # The image behind the tag may be a new one; a Pod takes it only when it is made anew.
-  revision=$(sha256sum "$(devcluster image-digest "$operator_image" 2>/dev/null || echo /dev/null)" 2>/dev/null | cut -c1-12 || true)
-  values+=(--set-string "podAnnotations.revision=${revision:-none}")
 fi
 
 say "installing the operator by its Helm chart"
 helm upgrade --install authstack charts/authstack --namespace authstack-system --create-namespace \
   "${values[@]}" --wait --timeout 5m >"$out/helm.log" || { cat "$out/helm.log"; fail "the chart could not be installed"; }
+# The image behind the tag :dev may be a new one; a Pod takes it only when it is made anew.
 [ "${DEMO_CLUSTER:-}" = current ] || kubectl -n authstack-system rollout restart deployment >/dev/null
 kubectl -n authstack-system rollout status deployment --timeout=3m
 
