@@ -76,11 +76,14 @@ unshare --net="$2" --mount="$3" true`
 	}
 	// Everything that programs of the node would leave in common folders goes
 	// to memory that vanishes with the namespace: sockets and network
-	// namespaces in /run, links to logs, the network plugins' notes.
+	// namespaces in /run, links to logs, the network plugins' notes. The link
+	// is for the kubelet's metrics: it looks for containerd where it usually is,
+	// and without it knows pods only and no containers.
 	inside := `set -e
 mount --make-rshared /
 mount -t tmpfs -o mode=755 devcluster /run
-mkdir -p /run/lock /run/netns
+mkdir -p /run/lock /run/netns /run/containerd
+ln -s ` + l.Socket() + ` /run/containerd/containerd.sock
 mount -t tmpfs -o mode=755 devcluster /var/log
 mkdir -p /var/log/containers
 mount -t tmpfs -o mode=755 devcluster ` + cniCache
