@@ -1,0 +1,65 @@
+{{- define "authstack.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "authstack.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- if contains $name .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "authstack.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "authstack.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "authstack.labels" -}}
+{{ include "authstack.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "authstack.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "authstack.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.create is false: write serviceAccount.name, the ServiceAccount that the operator runs as" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- /* The kinds of the manager's role that no namespace holds; with watchNamespaces only these are granted cluster-wide. */ -}}
+{{- define "authstack.clusterScoped" -}}
+["storageclasses", "persistentvolumes", "nodes", "customresourcedefinitions", "namespaces"]
+{{- end }}
+
+{{- /* The rules of the manager's role. Takes role (the generated ClusterRole) and scope: all, cluster or namespace. */ -}}
+{{- define "authstack.rules" -}}
+{{- $scope := .scope }}
+{{- $cluster := include "authstack.clusterScoped" . | fromJsonArray }}
+{{- $rules := list }}
+{{- range .role.rules }}
+{{- $rule := . }}
+{{- if ne $scope "all" }}
+{{- $resources := list }}
+{{- range .resources }}
+{{- if eq (has . $cluster) (eq $scope "cluster") }}
+{{- $resources = append $resources . }}
+{{- end }}
+{{- end }}
+{{- $rule = set (deepCopy .) "resources" $resources }}
+{{- end }}
+{{- if $rule.resources }}
+{{- $rules = append $rules $rule }}
+{{- end }}
+{{- end }}
+{{- toYaml $rules }}
+{{- end }}
