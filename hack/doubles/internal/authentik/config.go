@@ -3,6 +3,8 @@
 package authentik
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -42,12 +44,12 @@ func LoadConfig(getenv func(string) string) (*Config, error) {
 	if c.SecretKey = c.get("SECRET_KEY", ""); c.SecretKey == "" {
 		return nil, errors.New("Secret key missing, check https://goauthentik.io/docs/installation/")
 	}
-	any := "0.0.0.0"
+	host := "0.0.0.0"
 	if c.ListenAny6 {
-		any = "[::]"
+		host = "[::]"
 	}
-	c.HTTP = c.get("LISTEN__HTTP", any+":9000")
-	c.Metrics = c.get("LISTEN__METRICS", any+":9300")
+	c.HTTP = c.get("LISTEN__HTTP", host+":9000")
+	c.Metrics = c.get("LISTEN__METRICS", host+":9300")
 	c.LogLevel = c.get("LOG_LEVEL", "info")
 	c.Threads = c.num("WORKER__THREADS", c.num("WORKER__CONCURRENCY", 2))
 	c.Apps = c.num("DOUBLE_APPLICATIONS", 8)
@@ -101,19 +103,31 @@ func (c *Config) num(key string, def int) int {
 func (c *Config) RedisAddr() string { return net.JoinHostPort(c.redisHost, c.redisPort) }
 
 // DSN is built anew for each connection: the product reads HOST, PORT, USER and PASSWORD at each one, so that a
-// rotated mounted file works without a restart (facts/authentik.md §2.1).
-func (c *Config) DSN() string {
+// rotated mounted file works without a restart (facts/authentik.md §2.1). direct asks for the way round a pooler that
+// LISTEN and locks take from 2026.8 (POSTGRESQL__DIRECT__*); each key falls back to the primary's.
+func (c *Config) DSN(direct bool) string {
+	get := func(key, def string) string {
+		if direct && c.Direct {
+			if v := c.get("POSTGRESQL__DIRECT__"+key, ""); v != "" {
+				return v
+			}
+		}
+		return c.get("POSTGRESQL__"+key, def)
+	}
 	q := url.Values{}
-	q.Set("sslmode", c.get("POSTGRESQL__SSLMODE", "disable"))
+	q.Set("sslmode", get("SSLMODE", "disable"))
 	for env, key := range map[string]string{"SSLROOTCERT": "sslrootcert", "SSLCERT": "sslcert", "SSLKEY": "sslkey"} {
-		if v := c.get("POSTGRESQL__"+env, ""); v != "" {
+		if v := get(env, ""); v != "" {
 			q.Set(key, v)
 		}
 	}
 	q.Set("application_name", "authentik")
-	host, port := c.get("POSTGRESQL__HOST", "localhost"), c.get("POSTGRESQL__PORT", "5432")
-	u := url.URL{Scheme: "postgres", Path: "/" + c.get("POSTGRESQL__NAME", "authentik"),
-		User: url.UserPassword(c.get("POSTGRESQL__USER", "authentik"), c.get("POSTGRESQL__PASSWORD", c.getenv("POSTGRES_PASSWORD")))}
+	for k, v := range connOptions(get("CONN_OPTIONS", "")) {
+		q.Set(k, v)
+	}
+	host, port := get("HOST", "localhost"), get("PORT", "5432")
+	u := url.URL{Scheme: "postgres", Path: "/" + get("NAME", "authentik"),
+		User: url.UserPassword(get("USER", "authentik"), get("PASSWORD", c.getenv("POSTGRES_PASSWORD")))}
 	if strings.HasPrefix(host, "/") {
 		q.Set("host", host)
 		q.Set("port", port)
@@ -122,6 +136,25 @@ func (c *Config) DSN() string {
 	}
 	u.RawQuery = q.Encode()
 	return u.String()
+}
+
+// connOptions decodes CONN_OPTIONS: base64 of JSON with libpq keywords. Those of the socket have no counterpart here.
+func connOptions(raw string) map[string]string {
+	out := map[string]string{}
+	b, err := base64.StdEncoding.DecodeString(raw)
+	if err != nil || raw == "" {
+		return out
+	}
+	var kv map[string]any
+	if json.Unmarshal(b, &kv) != nil {
+		return out
+	}
+	for k, v := range kv {
+		if !strings.HasPrefix(k, "keepalives") && !strings.HasPrefix(k, "tcp_") {
+			out[k] = fmt.Sprint(v)
+		}
+	}
+	return out
 }
 
 // Dump is what dump_config prints: no secret in it.

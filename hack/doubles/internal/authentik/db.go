@@ -23,8 +23,15 @@ type reqDB struct {
 }
 
 // connect opens a connection that sends unprepared statements, as psycopg's client-side cursors do.
-func (c *Config) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(c.DSN())
+func (c *Config) connect(ctx context.Context) (*pgx.Conn, error) { return connectTo(ctx, c.DSN(false)) }
+
+// connectDirect is for LISTEN, advisory locks and migrations.
+func (c *Config) connectDirect(ctx context.Context) (*pgx.Conn, error) {
+	return connectTo(ctx, c.DSN(true))
+}
+
+func connectTo(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("the PostgreSQL settings do not parse") // not err: it may quote the password
 	}

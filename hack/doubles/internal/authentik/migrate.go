@@ -33,7 +33,7 @@ func (c *Config) WaitForDB(ctx context.Context, log *slog.Logger) (*pgx.Conn, er
 	var err error
 	for try := range 30 {
 		var conn *pgx.Conn
-		if conn, err = c.connect(ctx); err == nil {
+		if conn, err = c.connectDirect(ctx); err == nil {
 			return conn, nil
 		}
 		log.Info("PostgreSQL connection failed, retrying...", "attempt", try+1)

@@ -80,7 +80,7 @@ func (c *consumer) serve(ctx context.Context) error {
 		return err
 	}
 	defer work.Close(context.Background())
-	lock, err := c.cfg.connect(ctx)
+	lock, err := c.cfg.connectDirect(ctx)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func signal(c chan<- struct{}) {
 // listen keeps one LISTEN connection.
 func (s *Server) listen(ctx context.Context, channel string, on func()) {
 	for ctx.Err() == nil {
-		conn, err := s.cfg.connect(ctx)
+		conn, err := s.cfg.connectDirect(ctx)
 		if err == nil {
 			if _, err = conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err == nil {
 				on()
@@ -70,7 +70,7 @@ func (s *Server) listen(ctx context.Context, channel string, on func()) {
 // bootstrap makes akadmin and its token at the first start, in one transaction, then applies the blueprints. It runs
 // after the worker reports live: a ready server is not a finished bootstrap (facts/authentik.md §4).
 func (s *Server) bootstrap(ctx context.Context) error {
-	conn, err := s.cfg.connect(ctx)
+	conn, err := s.cfg.connectDirect(ctx)
 	if err != nil {
 		return err
 	}

@@ -153,15 +153,8 @@ func (p *Proc) Stop() {
 	}
 }
 
-// Exited tells whether the program has ended by itself.
-func (p *Proc) Exited() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+// ExitCode is the exit status of a stopped program.
+func (p *Proc) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Start starts one of the doubles with env alone as its environment.
 func Start(t testing.TB, path string, args, env []string) *Proc {
