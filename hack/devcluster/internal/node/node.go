@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"authstack.dev/authstack/hack/devcluster/internal/command"
@@ -145,6 +146,9 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	_ = os.Remove(cniCache) // if it is empty, as when we made it
 	if err := os.RemoveAll(l.State); err != nil {
 		return fmt.Errorf("removing the state folder: %w", err)
+	}
+	if l.State == layout.DefaultState {
+		_ = os.Remove(filepath.Dir(l.State)) // if no other cluster has its state in it
 	}
 	return nil
 }
