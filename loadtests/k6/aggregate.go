@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"authstack.dev/authstack/internal/result"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// Bounds of what a script can make the process hold. A histogram takes about 200 kB, a series up to six.
+const (
+	maxSeries    = 48
+	maxScenarios = 16
+	maxChecks    = 64
+)
+
+// overflow is the endpoint that samples beyond maxSeries are counted under.
+const overflow = "other"
+
+// aggregate is the samples of a run so far, in memory that does not grow with their number.
+type aggregate struct {
+	start     time.Time
+	series    map[seriesKey]*result.Series
+	scenarios map[string]*result.Scenario
+}
+
+type seriesKey struct{ scenario, endpoint string }
+
+func newAggregate(start time.Time) *aggregate {
+	return &aggregate{start: start, series: map[seriesKey]*result.Series{}, scenarios: map[string]*result.Scenario{}}
+}
+
+// add sorts in one sample. The metrics are those of loadtests/scenarios/lib/record.js, and k6's
+// dropped_iterations and checks; all others are passed over.
+func (a *aggregate) add(sample metrics.Sample) {
+	switch name := sample.Metric.Name; name {
+	case "authstack_request", "authstack_whole":
+		a.addRequest(sample, name == "authstack_whole")
+	case "authstack_dns", "authstack_connect", "authstack_tls", "authstack_wait", "authstack_receive":
+		a.addPart(sample)
+	case "authstack_iterations":
+		if s := a.scenario(sample); isWarmUp(sample) {
+			s.WarmUpIterations += int64(sample.Value)
+		} else {
+			s.Iterations += int64(sample.Value)
+		}
+	case metrics.DroppedIterationsName:
+		a.scenario(sample).DroppedIterations += int64(sample.Value)
+	case metrics.ChecksName:
+		a.addCheck(sample)
+	}
+}
+
+func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
+	s := a.seriesOf(sample)
+	s.Whole = s.Whole || whole
+	outcome := tag(sample, "outcome")
+	if outcome != "ok" {
+		s.AddFailure(clip(tag(sample, "failure"), 80), 1)
+	}
+	if isWarmUp(sample) {
+		s.WarmUpRequests++
+		if outcome != "ok" {
+			s.WarmUpFailed++
+		}
+		return
+	}
+	s.Requests++
+	duration := micros(sample.Value)
+	end := sample.Time.Sub(a.start).Microseconds()
+	if s.Requests == 1 || end-duration < s.FirstMicros {
+		s.FirstMicros = max(0, end-duration)
+	}
+	s.LastMicros = max(s.LastMicros, end)
+	switch outcome {
+	case "ok":
+		record(&s.Total, duration)
+	case "none":
+		s.Unanswered++
+	default:
+		s.Wrong++
+	}
+}
+
+func (a *aggregate) addPart(sample metrics.Sample) {
+	if isWarmUp(sample) || tag(sample, "outcome") != "ok" {
+		return
+	}
+	s, value := a.seriesOf(sample), micros(sample.Value)
+	switch sample.Metric.Name {
+	case "authstack_dns":
+		record(&s.DNS, value)
+	case "authstack_connect":
+		record(&s.Connect, value)
+	case "authstack_tls":
+		record(&s.TLS, value)
+	case "authstack_wait":
+		record(&s.Wait, value)
+	case "authstack_receive":
+		record(&s.Receive, value)
+	}
+}
+
+func (a *aggregate) addCheck(sample metrics.Sample) {
+	s, name := a.scenario(sample), clip(tag(sample, "check"), 80)
+	i := slices.IndexFunc(s.Checks, func(c result.Check) bool { return c.Name == name })
+	if i < 0 {
+		if len(s.Checks) == maxChecks {
+			return
+		}
+		s.Checks = append(s.Checks, result.Check{Name: name})
+		i = len(s.Checks) - 1
+	}
+	if sample.Value != 0 {
+		s.Checks[i].Passed++
+	} else {
+		s.Checks[i].Failed++
+	}
+}
+
+func (a *aggregate) seriesOf(sample metrics.Sample) *result.Series {
+	key := seriesKey{clip(tag(sample, "scenario"), 63), clip(tag(sample, "endpoint"), 63)}
+	if s := a.series[key]; s != nil {
+		return s
+	}
+	if len(a.series) >= maxSeries {
+		key = seriesKey{overflow, overflow}
+		if s := a.series[key]; s != nil {
+			return s
+		}
+	}
+	a.series[key] = &result.Series{Scenario: key.scenario, Endpoint: key.endpoint}
+	return a.series[key]
+}
+
+func (a *aggregate) scenario(sample metrics.Sample) *result.Scenario {
+	name := clip(tag(sample, "scenario"), 63)
+	if _, known := a.scenarios[name]; !known && len(a.scenarios) >= maxScenarios {
+		name = overflow
+	}
+	if a.scenarios[name] == nil {
+		a.scenarios[name] = &result.Scenario{Name: name}
+	}
+	return a.scenarios[name]
+}
+
+// run is what was aggregated.
+func (a *aggregate) run() *result.Run {
+	run := &result.Run{}
+	for _, s := range a.scenarios {
+		run.Scenarios = append(run.Scenarios, *s)
+	}
+	for _, s := range a.series {
+		run.Series = append(run.Series, *s)
+	}
+	return run
+}
+
+func isWarmUp(sample metrics.Sample) bool { return tag(sample, "phase") == "warmup" }
+
+func tag(sample metrics.Sample, name string) string {
+	value, _ := sample.Tags.Get(name)
+	return value
+}
+
+// micros turns k6's milliseconds into whole microseconds.
+func micros(milliseconds float64) int64 { return int64(math.Round(milliseconds * 1000)) }
+
+func record(to **result.Histogram, value int64) {
+	if *to == nil {
+		*to = result.NewHistogram()
+	}
+	(*to).Record(value)
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/internal/result"
+	"authstack.dev/authstack/loadtests/scenarios"
+)
+
+// binary is k6 with the extension, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "authstack-k6")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "k6")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "go build:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+type scenario struct {
+	Name             string `json:"name"`
+	Iterations       int    `json:"iterations"`
+	WarmUpIterations int    `json:"warmUpIterations"`
+	VirtualUsers     int    `json:"virtualUsers"`
+}
+
+type plan struct {
+	Format             string     `json:"format"`
+	ID                 string     `json:"id"`
+	Provider           string     `json:"provider"`
+	BaseURL            string     `json:"baseURL"`
+	Host               string     `json:"host"`
+	ForwardAuthHost    string     `json:"forwardAuthHost,omitempty"`
+	MaxDurationSeconds int        `json:"maxDurationSeconds"`
+	Scenarios          []scenario `json:"scenarios"`
+}
+
+func authentikPlan(baseURL string, scenarios ...scenario) plan {
+	return plan{Format: "authstack.dev/plan/v1", ID: "test-1-1", Provider: "authentik", BaseURL: baseURL,
+		Host: "sso.example.test", MaxDurationSeconds: 60, Scenarios: scenarios}
+}
+
+// outcome of a run of the binary.
+type outcome struct {
+	exitCode int
+	output   string
+	run      *result.Run
+	readErr  error
+}
+
+// runK6 runs the real scripts (with some replaced) the way the Job does.
+func runK6(t *testing.T, p plan, password string, replaced map[string]string) outcome {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(path, text string) {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, text := range scenarios.Scripts() {
+		write(path, text)
+	}
+	for path, text := range replaced {
+		write(path, text)
+	}
+	planText, _ := json.Marshal(p)
+	write("plan.json", string(planText))
+	credentials, _ := json.Marshal(map[string]any{"users": []map[string]string{{"username": canaryUser, "password": password}}})
+	write("credentials.json", string(credentials))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, binary, "run", "--quiet", "--no-color", "--out", "authstack", filepath.Join(dir, scenarios.Main))
+	command.Env = append(os.Environ(),
+		"AUTHSTACK_PLAN="+filepath.Join(dir, "plan.json"), "AUTHSTACK_CREDENTIALS="+filepath.Join(dir, "credentials.json"),
+		"HOME="+dir, "K6_SUMMARY_MODE=disabled", "K6_NO_THRESHOLDS=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false")
+	// One stream for both, as the kubelet keeps them.
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	out := outcome{exitCode: command.ProcessState.ExitCode(), output: output.String()}
+	out.run, out.readErr = result.Read(strings.NewReader(out.output))
+	for _, secret := range []string{password, canaryUser, "authentik_session", "session-"} {
+		if strings.Contains(out.output, secret) {
+			t.Errorf("the output holds %q:\n%s", secret, out.output)
+		}
+		// The frame is packed; what is in it must not hold secrets either.
+		if text, _ := json.Marshal(out.run); strings.Contains(string(text), secret) {
+			t.Errorf("the result holds %q", secret)
+		}
+	}
+	return out
+}
+
+// must fails the test where there is no result.
+func (o outcome) must(t *testing.T, exitCode int) *result.Run {
+	t.Helper()
+	if o.readErr != nil || o.exitCode != exitCode {
+		t.Fatalf("exit code %d (want %d), %v:\n%s", o.exitCode, exitCode, o.readErr, o.output)
+	}
+	return o.run
+}
+
+// wantCounts checks requests, failed requests and warm-up requests of each endpoint.
+func wantCounts(t *testing.T, run *result.Run, scenario string, want map[string][3]int64) {
+	t.Helper()
+	got := map[string][3]int64{}
+	for _, s := range run.Series {
+		if s.Scenario == scenario {
+			got[s.Endpoint] = [3]int64{s.Requests, s.Failed(), s.WarmUpRequests}
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s has {requests, failed, warm-up}\n%v, want\n%v", scenario, got, want)
+	}
+}
+
+func TestLoginAndDashboardOfAuthentik(t *testing.T) {
+	fake := &fakeAuthentik{t: t, passwordDelay: 60 * time.Millisecond}
+	server := fake.start()
+	run := runK6(t, authentikPlan(server.URL, scenario{"Login", 20, 5, 2}, scenario{"Dashboard", 6, 2, 1}), canaryPassword, nil).must(t, 0)
+
+	login := [3]int64{20, 0, 5}
+	wantCounts(t, run, "Login", map[string][3]int64{"login": login, "identification-get": login, "identification-post": login,
+		"password-get": login, "password-post": login, "mfa-get": login, "login-get": login})
+	wantCounts(t, run, "Dashboard", map[string][3]int64{"dashboard-sequential": {6, 0, 2}, "dashboard-parallel": {6, 0, 2},
+		"applications-sequential": {48, 0, 16}, "applications-parallel": {48, 0, 16}})
+	if n := fake.logins.Load(); n != 26 {
+		t.Errorf("%d logins, want 25 of Login and one of the dashboard's virtual user", n)
+	}
+	if n := fake.maxInFlight.Load(); n != 8 {
+		t.Errorf("%d requests at once, want 8", n)
+	}
+	if len(fake.problems) > 0 {
+		t.Errorf("the fake was asked what a real one would not be: %q", fake.problems)
+	}
+	for endpoint, least := range map[string]int64{"password-post": 60_000, "login": 60_000} {
+		s := run.Find("Login", endpoint)
+		if p50 := s.Total.PerMille(500); p50 < least || p50 > least+100_000 {
+			t.Errorf("p50 of %s is %d µs, want at least %d", endpoint, p50, least)
+		}
+	}
+	if p50 := run.Find("Login", "password-get").Total.PerMille(500); p50 > 60_000 {
+		t.Errorf("password-get took %d µs: the delay of password-post was counted to it", p50)
+	}
+	sequential, parallel := run.Find("Dashboard", "dashboard-sequential"), run.Find("Dashboard", "dashboard-parallel")
+	if !sequential.Whole || sequential.Total.Min() < 80_000 || parallel.Total.Min() < 10_000 || parallel.Total.PerMille(500) > 70_000 {
+		t.Errorf("eight lists of 10 ms took %d µs in sequence, %d in parallel", sequential.Total.Min(), parallel.Total.PerMille(500))
+	}
+	if s := run.Find("Login", "identification-get"); s.Connect.Count() != 0 || s.Wait.Count() != 20 || s.LastMicros <= s.FirstMicros {
+		t.Errorf("identification-get has %d connects (all in the warm-up), %d waits, span %d to %d", s.Connect.Count(), s.Wait.Count(), s.FirstMicros, s.LastMicros)
+	}
+	if run.PlanID != "test-1-1" || run.Generator.WallMicros == 0 || run.Generator.CPUMicros == 0 || !strings.HasPrefix(run.Generator.K6Version, "v2.") {
+		t.Errorf("plan id %q, generator %+v", run.PlanID, run.Generator)
+	}
+	// One scenario after the other: the dashboard begins when the last login has ended.
+	if last, first := run.Find("Login", "login").LastMicros, run.Find("Dashboard", "dashboard-sequential").FirstMicros; first < last {
+		t.Errorf("the dashboard began at %d µs, the logins ended at %d", first, last)
+	}
+}
+
+func TestLoginWithThePasswordBesideTheName(t *testing.T) {
+	fake := &fakeAuthentik{t: t, embedded: true}
+	run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 3, 0, 1}), canaryPassword, nil).must(t, 0)
+	three := [3]int64{3, 0, 0}
+	wantCounts(t, run, "Login", map[string][3]int64{"login": three, "identification-get": three, "identification-post": three, "mfa-get": three, "login-get": three})
+}
+
+func TestLoginAndForwardAuthOfAuthelia(t *testing.T) {
+	fake := &fakeAuthelia{t: t}
+	p := authentikPlan(fake.start().URL, scenario{"Login", 10, 2, 1}, scenario{"ForwardAuth", 40, 10, 1})
+	p.Provider, p.ForwardAuthHost = "authelia", "app.example.test"
+	run := runK6(t, p, canaryPassword, nil).must(t, 0)
+	wantCounts(t, run, "Login", map[string][3]int64{"login": {10, 0, 2}, "firstfactor": {10, 0, 2}})
+	wantCounts(t, run, "ForwardAuth", map[string][3]int64{"authorised": {40, 0, 10}, "unauthorised": {40, 0, 10},
+		"first-sight": {4, 0, 1}, "unauthorised-no-cookie": {4, 0, 1}})
+	if len(fake.problems) > 0 {
+		t.Errorf("the fake was asked what a real one would not be: %q", fake.problems)
+	}
+	if want := 12 + 5 + 5; fake.made != want {
+		t.Errorf("%d sessions were made, want %d: of 12 logins, 5 first sights, 5 without a cookie", fake.made, want)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Run("a wrong password is a wrong answer and never a figure", func(t *testing.T) {
+		fake := &fakeAuthentik{t: t}
+		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 4, 1, 1}), "wrong-password-77ab", nil).must(t, 0)
+		s := run.Find("Login", "login")
+		if s.Wrong != 4 || s.Unanswered != 0 || s.Total.Count() != 0 || len(s.Failures) != 1 || s.Failures[0] != (result.Failure{Kind: "input refused", Count: 5}) {
+			t.Errorf("login: %+v", s)
+		}
+	})
+	t.Run("a server that begins to answer 500 is counted from then on", func(t *testing.T) {
+		fake := &fakeAuthentik{t: t, breakAfter: 60}
+		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 20, 0, 1}), canaryPassword, nil).must(t, 0)
+		wantCounts(t, run, "Login", map[string][3]int64{"login": {20, 10, 0}, "identification-get": {20, 10, 0}, "identification-post": {10, 0, 0},
+			"password-get": {10, 0, 0}, "password-post": {10, 0, 0}, "mfa-get": {10, 0, 0}, "login-get": {10, 0, 0}})
+		if f := run.Find("Login", "login").Failures; len(f) != 1 || f[0].Kind != "status 500" {
+			t.Errorf("failures: %v", f)
+		}
+	})
+	t.Run("a target that is not there ends the test early with a result", func(t *testing.T) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.Close()
+		run := runK6(t, authentikPlan("http://"+listener.Addr().String(), scenario{"Login", 60, 0, 1}), canaryPassword, nil).must(t, 108)
+		if s := run.Find("Login", "login"); s.Requests != 10 || s.Unanswered != 10 || !strings.Contains(run.StopError, "no answer from the target") {
+			t.Errorf("login: %+v, stopped by %q", s, run.StopError)
+		}
+	})
+	t.Run("a script with a syntax error gives exit code 107 and no result", func(t *testing.T) {
+		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1}), canaryPassword, map[string]string{"login.js": "export const options = {"})
+		if out.exitCode != 107 || !errors.Is(out.readErr, result.ErrNoResult) {
+			t.Errorf("exit code %d, %v", out.exitCode, out.readErr)
+		}
+	})
+	t.Run("a script that throws is counted, since k6 itself would go on", func(t *testing.T) {
+		broken := "export const refused = 0; export function login() { throw new Error('oops'); }"
+		run := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 3, 0, 1}), canaryPassword, map[string]string{"lib/authentik.js": broken}).must(t, 0)
+		if f := run.Find("Login", "login").Failures; len(f) != 1 || f[0] != (result.Failure{Kind: "script error", Count: 3}) {
+			t.Errorf("failures: %v", f)
+		}
+	})
+	t.Run("a run that is too slow stops by itself and counts what was dropped", func(t *testing.T) {
+		fake := &fakeAuthentik{t: t, passwordDelay: 900 * time.Millisecond}
+		p := authentikPlan(fake.start().URL, scenario{"Login", 60, 0, 1})
+		p.MaxDurationSeconds = 1
+		run := runK6(t, p, canaryPassword, nil).must(t, 0)
+		if s := run.Scenarios[0]; s.DroppedIterations == 0 || s.Iterations == 0 || s.DroppedIterations+s.Iterations > 60 {
+			t.Errorf("scenario: %+v", s)
+		}
+	})
+	t.Run("credentials that are no JSON are not quoted", func(t *testing.T) {
+		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1}), canaryPassword, map[string]string{
+			"lib/authentik.js": "open(__ENV.AUTHSTACK_CREDENTIALS + '.not'); export const login = 0;"})
+		if out.exitCode != 107 {
+			t.Errorf("exit code %d:\n%s", out.exitCode, out.output)
+		}
+	})
+}
