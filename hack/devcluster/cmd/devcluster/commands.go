@@ -132,7 +132,7 @@ func newLoad(o *options) *cobra.Command {
 		Short: "Make images and bring them into the node",
 		Long: `Make each image unless nothing it is made of has changed, and bring it into the
 node's containerd. IMAGE is a name from "devcluster images", as much of one as is
-unambiguous (redis, authentik, postgres:17), or the path of an image tarball as
+unambiguous (redis, coredns, postgres:17), or the path of an image tarball as
 docker save, ko, crane or buildah write it.`,
 		Example: "  devcluster load authstack.dev/operator:dev redis ./my-image.tar",
 		Args:    cobra.MinimumNArgs(1),
