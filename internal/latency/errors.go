@@ -1,0 +1,140 @@
+package latency
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"authstack.dev/authstack/internal/result"
+)
+
+// k6's exit codes (errext/exitcodes/codes.go of k6). 99, a missed threshold, cannot come: ours are
+// switched off, because k6 lets a threshold without data pass.
+const (
+	exitInvalidConfig = 104
+	exitStopped       = 105
+	exitScript        = 107
+	exitAborted       = 108
+	exitPanic         = 109
+	exitKilled        = 137
+	exitTerminated    = 143
+)
+
+// scriptError is how loadtests/scenarios/lib/run.js counts an iteration in which the script threw.
+const scriptError = "script error"
+
+// findError is a sentence on why there is no result to judge, or empty.
+func findError(plan *Plan, runs []*result.Run, ev Evidence, merged *result.Run) string {
+	for i := range int(plan.Repeats) {
+		if i >= len(ev.Jobs) {
+			return fmt.Sprintf("Repeat %d of %d was not run.", i+1, plan.Repeats)
+		}
+		var run *result.Run
+		if i < len(runs) {
+			run = runs[i]
+		}
+		if message := jobError(ev.Jobs[i], run); message != "" {
+			if plan.Repeats > 1 {
+				message = fmt.Sprintf("Repeat %d of %d: %s", i+1, plan.Repeats, message)
+			}
+			return message
+		}
+	}
+	for i := range merged.Series {
+		s := &merged.Series[i]
+		if slices.ContainsFunc(s.Failures, func(f result.Failure) bool { return f.Kind == scriptError }) {
+			return fmt.Sprintf("The script of %s broke off in the middle; the log of the Job has the line.", s.Scenario)
+		}
+	}
+	for _, scenario := range plan.Scenarios {
+		if s := merged.Find(string(scenario.Name), wholeOf(plan, scenario.Name)); unreachable(s) {
+			return unreachableMessage(s)
+		}
+	}
+	return ""
+}
+
+// jobError is why one Job gave nothing to judge, or empty. What Kubernetes says comes before what k6
+// says, since it explains it.
+func jobError(job JobOutcome, run *result.Run) string {
+	code := int32(-1)
+	if job.ExitCode != nil {
+		code = *job.ExitCode
+	}
+	switch job.PodReason {
+	case "", "Completed", "Error":
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
+		return fmt.Sprintf("The image of k6 could not be had (%s); give the operator one that this cluster can pull.", job.PodReason)
+	case "OOMKilled":
+		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
+	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
+		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", job.PodReason)
+	case "Unschedulable":
+		return "No node takes the Pod of k6; lower spec.generator.resources or make room."
+	default:
+		if code != 0 {
+			return fmt.Sprintf("The Pod of k6 did not run to its end (%s).", clip(job.PodReason, 100))
+		}
+	}
+	if job.DeadlineExceeded {
+		return "The Job did not end in time; raise spec.timeoutSeconds or lower the iterations."
+	}
+	switch code {
+	case 0:
+	case -1:
+		return "The Pod of k6 is gone and its exit code with it; run the test again."
+	case exitAborted:
+		if run != nil {
+			for i := range run.Series {
+				if s := &run.Series[i]; s.Whole && s.Unanswered > 0 {
+					return unreachableMessage(s)
+				}
+			}
+			if run.StopError != "" {
+				return "k6 gave up: " + clip(run.StopError, 200) + "."
+			}
+		}
+		return "k6 gave up before the end."
+	case exitScript:
+		return "A script of k6 is broken (exit code 107); the log of the Job has the line."
+	case exitInvalidConfig:
+		return "k6 refused its configuration (exit code 104); the log of the Job says why."
+	case exitStopped, exitTerminated:
+		return fmt.Sprintf("k6 was stopped from outside (exit code %d); run the test again.", code)
+	case exitKilled:
+		return "k6 was killed (exit code 137), most likely for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
+	case exitPanic:
+		return "k6 crashed (exit code 109); the log of the Job says where."
+	default:
+		return fmt.Sprintf("k6 ended with exit code %d; the log of the Job says why.", code)
+	}
+	switch err := job.LogError; {
+	case err == nil && run != nil && run.PlanID != job.Name:
+		return fmt.Sprintf("The log of Job %s holds the result of %.63q.", job.Name, run.PlanID)
+	case err == nil && run != nil:
+		return ""
+	case errors.Is(err, result.ErrTruncated):
+		return "Part of the result is missing in the log of the Job; the kubelet may have rotated it away."
+	case errors.Is(err, result.ErrCorrupt):
+		return "The result in the log of the Job does not match its checksum."
+	case errors.Is(err, result.ErrUnsupportedVersion):
+		return "The image of k6 writes another version of the result than this operator reads; take the image of the operator's release."
+	case err == nil || errors.Is(err, result.ErrNoResult):
+		return "There is no result in the log of the Job; is the image k6 with the output authstack?"
+	default:
+		return "The log of the Job could not be read: " + clip(err.Error(), 200) + "."
+	}
+}
+
+// unreachable is whether nothing answered at all.
+func unreachable(s *result.Series) bool {
+	return s != nil && s.Requests > 0 && s.Unanswered == s.Requests
+}
+
+func unreachableMessage(s *result.Series) string {
+	kind := "no answer"
+	if len(s.Failures) > 0 {
+		kind = s.Failures[0].Kind
+	}
+	return fmt.Sprintf("The stack cannot be reached: %d of %d measured iterations of %s got no answer (%s).", s.Unanswered, s.Requests, s.Scenario, kind)
+}

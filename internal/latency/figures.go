@@ -1,0 +1,54 @@
+package latency
+
+import (
+	"slices"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// maxEndpoints is how many endpoints of a scenario the status takes.
+const maxEndpoints = 64
+
+// figures are the scenarios of the plan for the status, in its order; endpoints in the order in which
+// they happen, the whole first, and any that only this installation has (a login stage of its own) last.
+func figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult {
+	var results []v1alpha1.ScenarioResult
+	for _, s := range plan.Scenarios {
+		known := endpoints(plan.Provider, s.Name)
+		rank := func(name string) int {
+			if i := slices.IndexFunc(known, func(e endpoint) bool { return e.name == name }); i >= 0 {
+				return i
+			}
+			return len(known)
+		}
+		r := v1alpha1.ScenarioResult{Name: s.Name}
+		for i := range run.Series {
+			if run.Series[i].Scenario == string(s.Name) {
+				r.Endpoints = append(r.Endpoints, endpointResult(&run.Series[i]))
+			}
+		}
+		slices.SortStableFunc(r.Endpoints, func(a, b v1alpha1.EndpointResult) int { return rank(a.Name) - rank(b.Name) })
+		r.Endpoints = r.Endpoints[:min(len(r.Endpoints), maxEndpoints)]
+		results = append(results, r)
+	}
+	return results
+}
+
+func endpointResult(s *result.Series) v1alpha1.EndpointResult {
+	r := v1alpha1.EndpointResult{
+		Name: s.Endpoint, Requests: s.Requests, Failed: s.Failed(),
+		P50Micros: s.Total.PerMille(500), P90Micros: s.Total.PerMille(900), P95Micros: s.Total.PerMille(950),
+		P99Micros: s.Total.PerMille(990), P999Micros: s.Total.PerMille(999), MaxMicros: s.Total.Max(),
+	}
+	if span := s.LastMicros - s.FirstMicros; span > 0 {
+		r.RequestsPerSecondMilli = s.Requests * 1_000_000_000 / span
+	}
+	if !s.Whole {
+		r.Phases = &v1alpha1.Phases{
+			DNSMicros: s.DNS.PerMille(500), ConnectMicros: s.Connect.PerMille(500), TLSMicros: s.TLS.PerMille(500),
+			WaitMicros: s.Wait.PerMille(500), ReceiveMicros: s.Receive.PerMille(500),
+		}
+	}
+	return r
+}

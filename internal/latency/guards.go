@@ -1,0 +1,217 @@
+package latency
+
+import (
+	"fmt"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// The guards. All are always reported, with their figure, in this order.
+const (
+	// GuardFailures: at most one request in a hundred of any endpoint failed. The only guard whose
+	// violation is a Failed, since it speaks of the stack and not of the measurement.
+	GuardFailures = "failures"
+	// GuardSamples: each objective has enough samples for its percentile, each scenario at least ten.
+	GuardSamples = "samples"
+	// GuardWarmUp: the whole warm-up ran before the measurement.
+	GuardWarmUp = "warm-up"
+	// GuardDropped: every planned iteration was run to its end.
+	GuardDropped = "dropped-iterations"
+	// GuardThrottled: the kernel held the generator back for less than a hundredth of the run.
+	GuardThrottled = "generator-throttled"
+	// GuardCPU: the generator used less than 80 % of the cores that it may use. Above, it measures itself.
+	GuardCPU = "generator-cpu"
+	// GuardClock: wall clock and monotonic clock agree on the length of the run within a second; they
+	// do not when the clock was set or the machine was paused.
+	GuardClock = "clock"
+	// GuardPodsUnchanged: the same Pods, containers and images before and after.
+	GuardPodsUnchanged = "pods-unchanged"
+	// GuardPodsReady: they were ready before and after.
+	GuardPodsReady = "pods-ready"
+	// GuardStackUnchanged: the spec of the stack did not change.
+	GuardStackUnchanged = "stack-unchanged"
+)
+
+const (
+	maxFailedPercent    = 1
+	maxThrottledPercent = 1
+	maxCPUPercent       = 80
+	minSamples          = 10
+	maxClockDrift       = time.Second
+)
+
+func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v1alpha1.Guard {
+	list := []v1alpha1.Guard{
+		failuresGuard(merged), samplesGuard(plan, merged), warmUpGuard(plan, merged), droppedGuard(plan, merged),
+		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
+		podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev),
+	}
+	for i := range list {
+		list[i].Detail = clip(list[i].Detail, 1024)
+	}
+	return list
+}
+
+func guardNamed(list []v1alpha1.Guard, name string) v1alpha1.Guard {
+	for _, g := range list {
+		if g.Name == name {
+			return g
+		}
+	}
+	return v1alpha1.Guard{}
+}
+
+// failuresGuard looks at the endpoint with the greatest share of failures.
+func failuresGuard(run *result.Run) v1alpha1.Guard {
+	var worst *result.Series
+	var total, failed int64
+	for i := range run.Series {
+		s := &run.Series[i]
+		if !s.Whole {
+			total, failed = total+s.Requests, failed+s.Failed()
+		}
+		if s.Failed() > 0 && (worst == nil || s.Failed()*worst.Requests > worst.Failed()*s.Requests) {
+			worst = s
+		}
+	}
+	if worst == nil {
+		return v1alpha1.Guard{Name: GuardFailures, OK: true, Detail: fmt.Sprintf("none of %d requests failed", total)}
+	}
+	detail := fmt.Sprintf("%d of %d %s/%s failed", worst.Failed(), worst.Requests, worst.Scenario, worst.Endpoint)
+	for i, f := range worst.Failures {
+		if i == 3 {
+			break
+		}
+		detail += fmt.Sprintf(", %s ×%d", f.Kind, f.Count)
+	}
+	ok := worst.Failed()*100 <= worst.Requests*maxFailedPercent
+	return v1alpha1.Guard{Name: GuardFailures, OK: ok, Detail: fmt.Sprintf("%s (limit %d %%)", detail, maxFailedPercent)}
+}
+
+func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardSamples, OK: true}
+	note := func(title string, have, need int64) {
+		if have < need {
+			g.OK = false
+		}
+		g.Detail = join(g.Detail, fmt.Sprintf("%s has %d of at least %d", title, have, need))
+	}
+	for _, s := range plan.Scenarios {
+		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples)
+	}
+	for _, o := range plan.Objectives {
+		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile))
+	}
+	return g
+}
+
+func count(run *result.Run, scenario v1alpha1.ScenarioName, endpoint string) int64 {
+	s := run.Find(string(scenario), endpoint)
+	if s == nil {
+		return 0
+	}
+	return s.Total.Count()
+}
+
+func warmUpGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardWarmUp, OK: true}
+	for _, s := range plan.Scenarios {
+		need := int64(*s.WarmUpIterations) * int64(plan.Repeats)
+		have := iterations(run, s.Name).WarmUpIterations
+		if have < need {
+			g.OK = false
+		}
+		g.Detail = join(g.Detail, fmt.Sprintf("%s ran %d of %d", s.Name, have, need))
+	}
+	return g
+}
+
+func droppedGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardDropped, OK: true}
+	for _, s := range plan.Scenarios {
+		need := int64(*s.Iterations) * int64(plan.Repeats)
+		have := iterations(run, s.Name)
+		// An iteration that the end of the time cut off is neither counted as run nor as dropped.
+		if lost := need - have.Iterations; lost > 0 || have.DroppedIterations > 0 {
+			g.OK = false
+			g.Detail = join(g.Detail, fmt.Sprintf("%s ran %d of %d iterations; raise spec.timeoutSeconds or lower the iterations", s.Name, have.Iterations, need))
+		} else {
+			g.Detail = join(g.Detail, fmt.Sprintf("%s ran all %d", s.Name, need))
+		}
+	}
+	return g
+}
+
+func iterations(run *result.Run, name v1alpha1.ScenarioName) result.Scenario {
+	for _, s := range run.Scenarios {
+		if s.Name == string(name) {
+			return s
+		}
+	}
+	return result.Scenario{}
+}
+
+// throttledGuard looks at each run: one that was held back is not outweighed by others. Where the
+// figures cannot be read that is only good enough without a CPU limit, when nothing throttles.
+func throttledGuard(plan *Plan, runs []*result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardThrottled, OK: true}
+	for _, run := range runs {
+		t, wall := run.Generator.Throttle, run.Generator.WallMicros
+		switch {
+		case t == nil && plan.CPULimited:
+			g.OK = false
+			g.Detail = join(g.Detail, "not known: cpu.stat cannot be read and spec.generator.resources has a CPU limit; remove the limit")
+		case t == nil:
+			g.Detail = join(g.Detail, "cpu.stat cannot be read; without a CPU limit nothing throttles")
+		default:
+			if t.ThrottledMicros*100 > wall*maxThrottledPercent {
+				g.OK = false
+			}
+			g.Detail = join(g.Detail, fmt.Sprintf("held back for %s of %s in %d of %d periods",
+				result.FormatMicros(t.ThrottledMicros), result.FormatMicros(wall), t.Throttled, t.Periods))
+		}
+	}
+	return g
+}
+
+func cpuGuard(runs []*result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardCPU, OK: true}
+	for _, run := range runs {
+		gen := run.Generator
+		available := gen.WallMicros * int64(gen.GOMAXPROCS)
+		if available <= 0 || gen.CPUMicros <= 0 {
+			g.OK = false
+			g.Detail = join(g.Detail, "not known")
+			continue
+		}
+		percent := gen.CPUMicros * 100 / available
+		if percent >= maxCPUPercent {
+			g.OK = false
+		}
+		g.Detail = join(g.Detail, fmt.Sprintf("%d %% of %d cores used, in the busiest second %d %% (limit %d %% over the run)",
+			percent, gen.GOMAXPROCS, gen.BusiestCPUMicros/(10_000*int64(gen.GOMAXPROCS)), maxCPUPercent))
+	}
+	return g
+}
+
+func clockGuard(runs []*result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardClock, OK: true}
+	for _, run := range runs {
+		drift := run.EndedAt.Sub(run.StartedAt) - time.Duration(run.Generator.WallMicros)*time.Microsecond
+		if drift.Abs() > maxClockDrift {
+			g.OK = false
+		}
+		g.Detail = join(g.Detail, fmt.Sprintf("wall clock and monotonic clock differ by %s", result.FormatMicros(drift.Abs().Microseconds())))
+	}
+	return g
+}
+
+// join adds a part to a detail.
+func join(detail, part string) string {
+	if detail == "" {
+		return part
+	}
+	return detail + "; " + part
+}

@@ -1,0 +1,73 @@
+package latency
+
+import (
+	"fmt"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// podsUnchangedGuard compares the stack's Pods before and after. A Pod that was replaced, restarted
+// or changed its image in between answered part of the requests as something else.
+func podsUnchangedGuard(ev Evidence) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardPodsUnchanged, OK: true}
+	if len(ev.PodsBefore) == 0 {
+		return v1alpha1.Guard{Name: GuardPodsUnchanged, Detail: "no Pods of the stack were seen before the run"}
+	}
+	after := map[string]PodState{}
+	for _, pod := range ev.PodsAfter {
+		after[pod.UID] = pod
+	}
+	for _, before := range ev.PodsBefore {
+		now, there := after[before.UID]
+		delete(after, before.UID)
+		switch {
+		case !there:
+			g.Detail = join(g.Detail, before.Name+" is gone")
+		case now.RestartCount != before.RestartCount:
+			g.Detail = join(g.Detail, fmt.Sprintf("%s restarted %d times", before.Name, now.RestartCount-before.RestartCount))
+		case now.Image != before.Image:
+			g.Detail = join(g.Detail, before.Name+" has another image")
+		}
+	}
+	for _, pod := range ev.PodsAfter {
+		if _, added := after[pod.UID]; added {
+			g.Detail = join(g.Detail, pod.Name+" is new")
+		}
+	}
+	if g.Detail != "" {
+		g.OK = false
+		return g
+	}
+	g.Detail = fmt.Sprintf("the same %d Pods before and after", len(ev.PodsBefore))
+	return g
+}
+
+func podsReadyGuard(ev Evidence) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardPodsReady}
+	for _, moment := range []struct {
+		name string
+		pods []PodState
+	}{{"before", ev.PodsBefore}, {"after", ev.PodsAfter}} {
+		if len(moment.pods) == 0 {
+			g.Detail = join(g.Detail, "no Pods were seen "+moment.name+" the run")
+		}
+		for _, pod := range moment.pods {
+			if !pod.Ready {
+				g.Detail = join(g.Detail, fmt.Sprintf("%s was not ready %s the run", pod.Name, moment.name))
+			}
+		}
+	}
+	if g.Detail == "" {
+		g.OK = true
+		g.Detail = fmt.Sprintf("all %d were ready before and after", len(ev.PodsBefore))
+	}
+	return g
+}
+
+func stackUnchangedGuard(ev Evidence) v1alpha1.Guard {
+	if ev.GenerationBefore != ev.GenerationAfter {
+		return v1alpha1.Guard{Name: GuardStackUnchanged, Detail: fmt.Sprintf(
+			"the spec of the stack changed during the run, from generation %d to %d", ev.GenerationBefore, ev.GenerationAfter)}
+	}
+	return v1alpha1.Guard{Name: GuardStackUnchanged, OK: true, Detail: fmt.Sprintf("generation %d before and after", ev.GenerationBefore)}
+}
