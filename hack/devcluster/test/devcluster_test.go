@@ -38,6 +38,7 @@ spec:
   - name: client
     image: docker.io/library/redis:8
     args: ["redis-server", "--protected-mode", "no", "--dir", "/data", "--appendonly", "yes"]
+    readinessProbe: {tcpSocket: {port: 6379}, periodSeconds: 1}
     volumeMounts: [{name: data, mountPath: /data}]
   volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 ---
@@ -107,9 +108,14 @@ func testPod(t *testing.T, l layout.Layout) {
 	d.run("load", "redis")
 	d.apply(pod)
 	d.run("kubectl", "wait", "--for=condition=Ready", "--timeout=90s", "pod/client")
-	if got := d.run("kubectl", "exec", "client", "--", "redis-cli", "-h", "redis.default.svc.cluster.local", "set", "a", "b"); strings.TrimSpace(got) != "OK" {
-		t.Errorf("through the Service's name: %q", got)
-	}
+	// Rules for a Service follow its pod's readiness a moment later, as in any cluster.
+	eventually(t, "the pod is reached by its Service's name", 15*time.Second, func() error {
+		got, err := d.try("kubectl", "exec", "client", "--", "redis-cli", "-h", "redis.default.svc.cluster.local", "set", "a", "b")
+		if err == nil && strings.TrimSpace(got) != "OK" {
+			err = fmt.Errorf("%q", got)
+		}
+		return err
+	})
 	if _, err := d.try("kubectl", "exec", "client", "--", "getent", "hosts", "example.com"); err == nil {
 		t.Error("a name outside of the cluster was found")
 	}
