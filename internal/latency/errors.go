@@ -40,6 +40,9 @@ func findError(plan *Plan, runs []*result.Run, ev Evidence, merged *result.Run) 
 			return message
 		}
 	}
+	if merged == nil {
+		return "There is no result."
+	}
 	for i := range merged.Series {
 		s := &merged.Series[i]
 		if slices.ContainsFunc(s.Failures, func(f result.Failure) bool { return f.Kind == scriptError }) {

@@ -1,0 +1,166 @@
+// Package report shows the result of a LatencyTest: as a table, JSON, Markdown or one HTML file.
+package report
+
+import (
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// APIVersion names the JSON form of a report and its version.
+const APIVersion = "authstack.dev/report/v1"
+
+// Report is one LatencyTest for people and programs. Its JSON form is stable; fields are only added.
+type Report struct {
+	APIVersion  string    `json:"apiVersion"`
+	GeneratedAt time.Time `json:"generatedAt"`
+	// Namespace and Name of the LatencyTest.
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	Subject   Subject `json:"subject"`
+	// Verdict is Passed, Failed, Inconclusive or Error; empty while the test runs. Message is why.
+	Verdict     v1alpha1.Verdict `json:"verdict"`
+	Message     string           `json:"message,omitempty"`
+	StartedAt   *time.Time       `json:"startedAt,omitempty"`
+	CompletedAt *time.Time       `json:"completedAt,omitempty"`
+	// Scenarios is one row for each endpoint of each scenario, the whole of a scenario first.
+	Scenarios  []Row            `json:"scenarios"`
+	Objectives []Objective      `json:"objectives"`
+	Guards     []v1alpha1.Guard `json:"guards"`
+	// Settings of PostgreSQL as of the stack's status.
+	Settings []v1alpha1.SettingStatus `json:"settings,omitempty"`
+	// DurabilityNote says what a crash can take.
+	DurabilityNote string            `json:"durabilityNote,omitempty"`
+	Generator      *result.Generator `json:"generator,omitempty"`
+	// Plots are the distributions of the wholes; absent without the full histograms.
+	Plots []Plot `json:"plots,omitempty"`
+	// Others are further tests in the same file.
+	Others []*Report `json:"others,omitempty"`
+}
+
+// Subject is the stack that was measured, as it was then.
+type Subject struct {
+	Stack            string `json:"stack"`
+	StackGeneration  int64  `json:"stackGeneration"`
+	IdentityProvider string `json:"identityProvider"`
+	Version          string `json:"version"`
+	// Double is true where a stand-in ran in place of the product: the figures are then not the product's.
+	Double          bool   `json:"double"`
+	Database        string `json:"database"`
+	DatabaseVersion string `json:"databaseVersion"`
+	StorageClass    string `json:"storageClass"`
+	Medium          string `json:"medium"`
+	Durability      string `json:"durability"`
+	Cache           string `json:"cache"`
+}
+
+// Row is one endpoint. Percentiles are over the requests that answered as expected.
+type Row struct {
+	Scenario string `json:"scenario"`
+	Endpoint string `json:"endpoint"`
+	Requests int64  `json:"requests"`
+	Failed   int64  `json:"failed"`
+
+	P50Micros  int64 `json:"p50Micros"`
+	P90Micros  int64 `json:"p90Micros"`
+	P95Micros  int64 `json:"p95Micros"`
+	P99Micros  int64 `json:"p99Micros"`
+	P999Micros int64 `json:"p999Micros"`
+	MaxMicros  int64 `json:"maxMicros"`
+
+	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
+	// Phases are medians; absent for a whole.
+	Phases *v1alpha1.Phases `json:"phases,omitempty"`
+}
+
+// Objective beside what was measured.
+type Objective struct {
+	Scenario       string `json:"scenario"`
+	Endpoint       string `json:"endpoint"`
+	Percentile     int32  `json:"percentile"`
+	BelowMicros    int64  `json:"belowMicros"`
+	MeasuredMicros int64  `json:"measuredMicros"`
+	Met            bool   `json:"met"`
+}
+
+// Input is what a report is made from.
+type Input struct {
+	// Test with its status.
+	Test *v1alpha1.LatencyTest
+	// Stack that it measured; nil where it is gone.
+	Stack *v1alpha1.AuthStack
+	// Run is the merged result; nil where only the status is left, and then there are no plots.
+	Run *result.Run
+	// Now is when the report is made.
+	Now time.Time
+}
+
+// New makes the report of a test.
+func New(in Input) *Report {
+	status := in.Test.Status
+	r := &Report{
+		APIVersion: APIVersion, GeneratedAt: in.Now.UTC().Truncate(time.Second),
+		Namespace: in.Test.Namespace, Name: in.Test.Name,
+		Verdict:   status.Verdict,
+		Scenarios: []Row{}, Objectives: []Objective{}, Guards: append([]v1alpha1.Guard{}, status.Guards...),
+		Subject: Subject{Stack: in.Test.Spec.StackRef.Name},
+	}
+	for _, c := range status.Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			r.Message = c.Message
+		}
+	}
+	if s := status.Subject; s != nil {
+		r.Subject = Subject{
+			Stack: s.Stack, StackGeneration: s.StackGeneration, IdentityProvider: s.IdentityProvider, Version: s.Version,
+			Double: s.Double, Database: s.Database, DatabaseVersion: s.DatabaseVersion, StorageClass: s.StorageClass,
+			Medium: string(s.Medium), Durability: string(s.Durability), Cache: s.Cache,
+		}
+	}
+	if status.StartedAt != nil {
+		r.StartedAt = &status.StartedAt.Time
+	}
+	if status.CompletedAt != nil {
+		r.CompletedAt = &status.CompletedAt.Time
+	}
+	for _, s := range status.Scenarios {
+		for _, e := range s.Endpoints {
+			r.Scenarios = append(r.Scenarios, Row{
+				Scenario: string(s.Name), Endpoint: e.Name, Requests: e.Requests, Failed: e.Failed,
+				P50Micros: e.P50Micros, P90Micros: e.P90Micros, P95Micros: e.P95Micros, P99Micros: e.P99Micros,
+				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros,
+				RequestsPerSecondMilli: e.RequestsPerSecondMilli, Phases: e.Phases,
+			})
+		}
+	}
+	for _, o := range status.Objectives {
+		r.Objectives = append(r.Objectives, Objective{
+			Scenario: string(o.Scenario), Endpoint: o.Endpoint, Percentile: o.Percentile,
+			BelowMicros: o.Below.Microseconds(), MeasuredMicros: o.MeasuredMicros, Met: o.Met,
+		})
+	}
+	if in.Stack != nil && in.Stack.Status.Database != nil {
+		r.Settings = in.Stack.Status.Database.Settings
+		r.DurabilityNote = in.Stack.Status.Database.DurabilityNote
+	}
+	if in.Run != nil {
+		generator := in.Run.Generator
+		r.Generator = &generator
+		r.Plots = plots(status.Scenarios, in.Run)
+	}
+	return r
+}
+
+// Merge puts several reports into one file: the first is the report, the rest are its others. Nil for none.
+func Merge(reports ...*Report) *Report {
+	if len(reports) == 0 {
+		return nil
+	}
+	merged := *reports[0]
+	merged.Others = append(append([]*Report{}, merged.Others...), reports[1:]...)
+	return &merged
+}
+
+// All is the report and its others.
+func (r *Report) All() []*Report { return append([]*Report{r}, r.Others...) }

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteTable writes the report for a terminal.
+func WriteTable(w io.Writer, r *Report) error {
+	var b strings.Builder
+	for i, one := range r.All() {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		table(&b, one)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func table(b *strings.Builder, r *Report) {
+	if r.Subject.Double {
+		warning := doubleWarning(r.Subject)
+		line := strings.Repeat("!", utf8.RuneCountInString(warning))
+		fmt.Fprintf(b, "%s\n%s\n%s\n", line, warning, line)
+	}
+	fmt.Fprintf(b, "%s of stack %s/%s: %s\n", r.Name, r.Namespace, r.Subject.Stack, strings.ToUpper(verdictWord(r.Verdict)))
+	if r.Message != "" {
+		fmt.Fprintf(b, "%s\n", r.Message)
+	}
+	fmt.Fprintf(b, "%s\n", describe(r.Subject))
+	if len(r.Scenarios) > 0 {
+		rows := [][]string{columns}
+		for i, row := range r.Scenarios {
+			line := cells(row)
+			if i > 0 && r.Scenarios[i-1].Scenario == row.Scenario {
+				line[0] = ""
+			}
+			rows = append(rows, line)
+		}
+		b.WriteString("\n")
+		align(b, rows)
+	}
+	if len(r.Objectives) > 0 {
+		b.WriteString("\nObjectives\n")
+		rows := [][]string{}
+		for _, o := range r.Objectives {
+			rows = append(rows, []string{" " + mark(o.Met), objectiveWords(o), measured(o), "below " + duration(o.BelowMicros)})
+		}
+		align(b, rows)
+	}
+	if failed := failedGuards(r); len(failed) > 0 {
+		b.WriteString("\nGuards that did not hold\n")
+		for _, g := range failed {
+			fmt.Fprintf(b, " ✗ %s: %s\n", g.Name, g.Detail)
+		}
+	} else if len(r.Guards) > 0 {
+		fmt.Fprintf(b, "\nAll %d guards held.\n", len(r.Guards))
+	}
+	if r.DurabilityNote != "" {
+		fmt.Fprintf(b, "A crash can take: %s\n", r.DurabilityNote)
+	}
+}
+
+func measured(o Objective) string {
+	if o.MeasuredMicros == 0 {
+		return "not measured"
+	}
+	return duration(o.MeasuredMicros)
+}
+
+// align writes rows in columns, the first two to the left and the others to the right.
+func align(b *strings.Builder, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i < 2 {
+				line.WriteString(cell + pad + "  ")
+			} else {
+				line.WriteString(pad + cell + "  ")
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// WriteJSON writes the report for programs.
+func WriteJSON(w io.Writer, r *Report) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(r)
+}
+
+// ReadJSON reads what WriteJSON wrote. Its error says so where the file is something else.
+func ReadJSON(reader io.Reader) (*Report, error) {
+	r := &Report{}
+	if err := json.NewDecoder(reader).Decode(r); err != nil {
+		return nil, fmt.Errorf("not a report: %w", err)
+	}
+	if r.APIVersion != APIVersion {
+		return nil, fmt.Errorf("not a report of %s: apiVersion is %.64q", APIVersion, r.APIVersion)
+	}
+	return r, nil
+}
+
+// WriteMarkdown writes the report for an issue or a merge request.
+func WriteMarkdown(w io.Writer, r *Report) error {
+	var b bytes.Buffer
+	for i, one := range r.All() {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		markdown(&b, one)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func markdown(b *bytes.Buffer, r *Report) {
+	fmt.Fprintf(b, "## %s: %s\n\n", cell(r.Namespace+"/"+r.Name), verdictWord(r.Verdict))
+	if r.Subject.Double {
+		fmt.Fprintf(b, "> **%s**\n\n", cell(doubleWarning(r.Subject)))
+	}
+	fmt.Fprintf(b, "%s\n\nStack `%s`: %s.\n", cell(r.Message), r.Subject.Stack, cell(describe(r.Subject)))
+	if len(r.Scenarios) > 0 {
+		fmt.Fprintf(b, "\n| %s |\n|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)-2))
+		for _, row := range r.Scenarios {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(cells(row), " | "))
+		}
+	}
+	if len(r.Objectives) > 0 {
+		b.WriteString("\n| | Objective | Measured | Below |\n|---|---|--:|--:|\n")
+		for _, o := range r.Objectives {
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", mark(o.Met), objectiveWords(o), measured(o), duration(o.BelowMicros))
+		}
+	}
+	if len(r.Guards) > 0 {
+		b.WriteString("\n| | Guard | Figure |\n|---|---|---|\n")
+		for _, g := range r.Guards {
+			fmt.Fprintf(b, "| %s | %s | %s |\n", mark(g.OK), g.Name, cell(g.Detail))
+		}
+	}
+	if r.DurabilityNote != "" {
+		fmt.Fprintf(b, "\nA crash can take: %s\n", cell(r.DurabilityNote))
+	}
+}
+
+// cell keeps text in its place in Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
+}

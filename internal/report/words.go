@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// doubleWarning is said before any figure of a double.
+func doubleWarning(s Subject) string {
+	return fmt.Sprintf("DOUBLE: a stand-in ran, not %s. These figures are not the product's.", s.IdentityProvider)
+}
+
+// describe is the subject in a line.
+func describe(s Subject) string {
+	product := strings.TrimSpace(s.IdentityProvider + " " + s.Version)
+	if s.Double {
+		product = "DOUBLE of " + product
+	}
+	parts := []string{product}
+	if s.Database != "" {
+		parts = append(parts, strings.TrimSpace("PostgreSQL "+s.DatabaseVersion)+" ("+s.Database+")")
+	}
+	if s.Medium != "" {
+		on := s.Medium
+		if s.StorageClass != "" {
+			on += " (class " + s.StorageClass + ")"
+		}
+		parts = append(parts, "on "+on)
+	}
+	if s.Durability != "" {
+		parts = append(parts, "durability "+s.Durability)
+	}
+	if s.Cache != "" {
+		parts = append(parts, "cache "+s.Cache)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// verdictWord is the verdict, or that there is none yet.
+func verdictWord(v v1alpha1.Verdict) string {
+	if v == "" {
+		return "no verdict yet"
+	}
+	return string(v)
+}
+
+func objectiveWords(o Objective) string {
+	return fmt.Sprintf("%s/%s p%d", o.Scenario, o.Endpoint, o.Percentile)
+}
+
+func duration(micros int64) string { return result.FormatMicros(micros) }
+
+// figure is a duration, or a dash where nothing was measured.
+func figure(row Row, micros int64) string {
+	if row.Requests == row.Failed {
+		return "–"
+	}
+	return duration(micros)
+}
+
+// rate is thousandths a second as a number with up to two digits behind the point.
+func rate(milli int64) string {
+	switch {
+	case milli == 0:
+		return "–"
+	case milli >= 100_000:
+		return fmt.Sprintf("%d", (milli+500)/1000)
+	}
+	return fmt.Sprintf("%.2f", float64(milli)/1000)
+}
+
+// failedGuards are those that did not hold.
+func failedGuards(r *Report) []v1alpha1.Guard {
+	var list []v1alpha1.Guard
+	for _, g := range r.Guards {
+		if !g.OK {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+func mark(ok bool) string {
+	if ok {
+		return "✓"
+	}
+	return "✗"
+}
+
+var columns = []string{"SCENARIO", "ENDPOINT", "REQUESTS", "FAILED", "P50", "P90", "P95", "P99", "P99.9", "MAX", "PER SECOND"}
+
+func cells(row Row) []string {
+	return []string{
+		row.Scenario, row.Endpoint, fmt.Sprint(row.Requests), fmt.Sprint(row.Failed),
+		figure(row, row.P50Micros), figure(row, row.P90Micros), figure(row, row.P95Micros), figure(row, row.P99Micros),
+		figure(row, row.P999Micros), figure(row, row.MaxMicros), rate(row.RequestsPerSecondMilli),
+	}
+}
