@@ -3,8 +3,12 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"authstack.dev/authstack/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +24,7 @@ func (a *Applier) ApplySecret(ctx context.Context, owner client.Object, desired,
 	if live == nil {
 		created := desired.DeepCopy()
 		created.Data, created.StringData = data, nil
-		if err := controllerutil.SetControllerReference(owner, created, a.client.Scheme()); err != nil {
+		if err := a.own(owner, created); err != nil {
 			return false, err
 		}
 		if err := a.client.Create(ctx, created, FieldManager); err != nil {
@@ -29,16 +33,16 @@ func (a *Applier) ApplySecret(ctx context.Context, owner client.Object, desired,
 		return true, nil
 	}
 	updated := live.DeepCopy()
-	if err := controllerutil.SetControllerReference(owner, updated, a.client.Scheme()); err != nil {
+	if err := a.own(owner, updated); err != nil {
 		return false, fmt.Errorf("Secret %s: %w", desired.Name, err)
 	}
-	updated.Labels = merge(updated.Labels, desired.Labels)
-	updated.Annotations = merge(updated.Annotations, desired.Annotations)
+	updated.Labels = replace(updated.Labels, desired.Labels)
+	updated.Annotations = replace(updated.Annotations, desired.Annotations)
 	if !SameData(live.Data, data) {
 		updated.Data = data
 	}
 	if SameData(live.Data, updated.Data) && SameData(live.Labels, updated.Labels) && SameData(live.Annotations, updated.Annotations) &&
-		metav1.IsControlledBy(live, owner) {
+		equality.Semantic.DeepEqual(live.OwnerReferences, updated.OwnerReferences) {
 		return false, nil
 	}
 	if err := a.client.Update(ctx, updated, FieldManager); err != nil {
@@ -47,10 +51,27 @@ func (a *Applier) ApplySecret(ctx context.Context, owner client.Object, desired,
 	return true, nil
 }
 
-// AsSecret is the object as a Secret if it is one.
-func AsSecret(obj client.Object) (*corev1.Secret, bool) {
-	secret, ok := obj.(*corev1.Secret)
-	return secret, ok
+// own makes the owner the controller of the object, or, without an owner, takes the operator's kinds
+// from its owners: what is kept beyond its stack must not be collected with it.
+func (a *Applier) own(owner client.Object, obj client.Object) error {
+	if owner != nil {
+		return controllerutil.SetControllerReference(owner, obj, a.client.Scheme())
+	}
+	Disown(obj)
+	return nil
+}
+
+// Disown removes the operator's own kinds from the owners of the object and says whether it did.
+func Disown(obj client.Object) bool {
+	before := obj.GetOwnerReferences()
+	after := slices.DeleteFunc(slices.Clone(before), func(ref metav1.OwnerReference) bool {
+		return strings.HasPrefix(ref.APIVersion, v1alpha1.GroupVersion.Group+"/")
+	})
+	if len(after) == 0 {
+		after = nil
+	}
+	obj.SetOwnerReferences(after)
+	return len(after) != len(before)
 }
 
 func secretData(s *corev1.Secret) map[string][]byte {
@@ -64,15 +85,15 @@ func secretData(s *corev1.Secret) map[string][]byte {
 	return data
 }
 
-func merge(into, from map[string]string) map[string]string {
-	if len(from) == 0 {
-		return into
+// replace takes the operator's own names out of a map and puts the wanted ones in; others' stay.
+func replace(held, want map[string]string) map[string]string {
+	out := make(map[string]string, len(held)+len(want))
+	for name, value := range held {
+		if !strings.HasPrefix(name, v1alpha1.GroupVersion.Group+"/") {
+			out[name] = value
+		}
 	}
-	out := make(map[string]string, len(into)+len(from))
-	for name, value := range into {
-		out[name] = value
-	}
-	for name, value := range from {
+	for name, value := range want {
 		out[name] = value
 	}
 	return out

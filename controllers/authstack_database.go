@@ -1,0 +1,91 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// askDatabase asks the database about itself, where the plan says how to reach it and it can be there.
+// It says whether it asked.
+func (r *AuthStackReconciler) askDatabase(ctx context.Context, s *scope) bool {
+	target := s.plan.DatabaseTarget
+	if target == nil || !s.databaseMayAnswer() {
+		return false
+	}
+	database, err := r.Database.Observe(ctx, *target)
+	if err != nil {
+		s.facts.DatabaseError = s.redactor.Text(err.Error())
+		return true
+	}
+	s.facts.Database = database
+	return true
+}
+
+// databaseMayAnswer is whether it is worth a connection: the password that the plan holds is that of
+// the cluster, and a Pod is ready to answer.
+func (s *scope) databaseMayAnswer() bool {
+	status := s.plan.Status.Database
+	if status == nil || s.facts.Secrets[status.SecretName] == nil {
+		return false
+	}
+	if s.stack.Spec.Postgres != nil && s.stack.Spec.Postgres.External != nil {
+		return true
+	}
+	workload, _, _ := strings.Cut(s.plan.DatabaseTarget.Host, ".")
+	return s.facts.Workloads[workload].Ready > 0
+}
+
+// tune brings the settings of the product's role about and has statistics gathered.
+func (r *AuthStackReconciler) tune(ctx context.Context, s *scope) {
+	if s.facts.Database == nil {
+		s.settingsKept = true
+		return
+	}
+	changed, err := r.Database.SetRole(ctx, *s.plan.DatabaseTarget, s.facts.Database.RoleSettings, s.plan.RoleSettings, s.settingsToReset())
+	switch {
+	case err != nil:
+		s.settingsKept = true
+		s.plan.Tuning.State = stack.State{Reason: v1alpha1.ReasonNotInForce,
+			Message: "the settings of the product's role cannot be set: " + s.redactor.Text(err.Error())}
+	case changed:
+		// What the facts say of the settings is of a session before this one.
+		s.changed[v1alpha1.ConditionTuningApplied] = true
+		s.before = time.Second
+	}
+	r.analyze(ctx, s)
+}
+
+// settingsToReset are those that the role was given before and shall have no longer.
+func (s *scope) settingsToReset() []string {
+	var names []string
+	if s.stack.Status.Database == nil {
+		return nil
+	}
+	for _, setting := range s.stack.Status.Database.Settings {
+		if _, wanted := s.plan.RoleSettings[setting.Name]; setting.Scope == "Role" && !wanted {
+			names = append(names, setting.Name)
+		}
+	}
+	return names
+}
+
+// analyze has ANALYZE run aside where the plan asks for it; the stack is reconciled when it is done.
+func (r *AuthStackReconciler) analyze(ctx context.Context, s *scope) {
+	if !s.plan.AnalyzeNeeded || s.plan.Status.IdentityProvider == nil {
+		return
+	}
+	version, target := s.plan.Status.IdentityProvider.Version, *s.plan.DatabaseTarget
+	done, err := r.analyses.ask(s.stack, version, func(ctx context.Context) error { return r.Database.Analyze(ctx, target) })
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Info("ANALYZE failed and is tried again", "error", s.redactor.Text(err.Error()))
+		s.plan.IdentityProvider.State.Message += "; it failed and is tried again: " + s.redactor.Text(err.Error())
+	case done:
+		s.analyzed, s.before = true, time.Second
+	}
+}

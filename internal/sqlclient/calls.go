@@ -1,0 +1,42 @@
+package sqlclient
+
+import (
+	"context"
+
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/stack"
+)
+
+// Observe connects and asks the database about itself.
+func (c *Client) Observe(ctx context.Context, target stack.DatabaseTarget) (*facts.Database, error) {
+	ctx, cancel := c.Bound(ctx)
+	defer cancel()
+	session, err := c.Connect(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	return session.Observe(ctx)
+}
+
+// SetRole connects and gives the role its settings.
+func (c *Client) SetRole(ctx context.Context, target stack.DatabaseTarget, has, want map[string]string, reset []string) (changed bool, err error) {
+	ctx, cancel := c.Bound(ctx)
+	defer cancel()
+	session, err := c.Connect(ctx, target)
+	if err != nil {
+		return false, err
+	}
+	defer session.Close()
+	return session.SetRole(ctx, has, want, reset)
+}
+
+// Analyze connects and has statistics gathered; only the context bounds it.
+func (c *Client) Analyze(ctx context.Context, target stack.DatabaseTarget) error {
+	session, err := c.Connect(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return session.Analyze(ctx)
+}
