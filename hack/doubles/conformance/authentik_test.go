@@ -154,10 +154,23 @@ func workerCost(t *testing.T, s *stack) {
 		}
 		return n
 	}
-	before := syncs()
+	backends := func() (n int) {
+		if err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, alone := syncs(), backends()
 	s.workerProc = s.restart()
 	drained(t, s)
 	s.workerProc.Stop()
+	// The worker's backends report what they did when they end, a moment after the worker.
+	testenv.Until(t, "the end of the worker's backends", func() error {
+		if n := backends(); n > alone {
+			return fmt.Errorf("%d backends, %d without the worker", n, alone)
+		}
+		return nil
+	})
 	per := float64(syncs()-before) / float64(waiting)
 	t.Logf("worker: %.1f WAL syncs for each of %d events", per, waiting)
 	if per < 60 || per > 95 {

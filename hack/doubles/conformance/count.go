@@ -45,7 +45,9 @@ EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'pg_stat_wal'::regclass AND at
 type counts struct{ syncs, stmts, sets, sessions int64 }
 
 func (p *probe) read() (c counts, err error) {
-	time.Sleep(50 * time.Millisecond) // the request's backend reports when it ends
+	if err = p.settle(); err != nil {
+		return c, err
+	}
 	if _, err = p.conn.Exec(p.ctx, "SELECT pg_stat_clear_snapshot()"); err != nil {
 		return c, err
 	}
@@ -60,6 +62,22 @@ func (p *probe) read() (c counts, err error) {
 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT ILIKE '%pg_stat_%'`).Scan(&c.stmts, &c.sets)
 	}
 	return c, err
+}
+
+// settle waits until no backend comes or goes: a request's backend reports what it did when it ends, and that may
+// be a moment after the answer.
+func (p *probe) settle() error {
+	for same, last := 0, -1; same < 3; {
+		time.Sleep(30 * time.Millisecond)
+		var n int
+		if err := p.conn.QueryRow(p.ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&n); err != nil {
+			return err
+		}
+		if same++; n != last {
+			same, last = 0, n
+		}
+	}
+	return nil
 }
 
 // delta runs f and returns what it added to the counters.
