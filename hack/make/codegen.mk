@@ -16,7 +16,6 @@ endef
 $(eval $(call tool,controller-gen,hack/tools,sigs.k8s.io/controller-tools/cmd/controller-gen))
 $(eval $(call tool,crd-ref-docs,hack/tools/crd-ref-docs,github.com/elastic/crd-ref-docs))
 $(eval $(call tool,helm,hack/tools/helm,helm.sh/helm/v3/cmd/helm,$(helm_flags)))
-$(eval $(call tool,kubeconform,hack/tools/kubeconform,github.com/yannh/kubeconform/cmd/kubeconform))
 $(eval $(call tool,golangci-lint,hack/tools/golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint))
 
 .PHONY: generate
