@@ -32,7 +32,9 @@ func table(b *strings.Builder, r *Report) {
 	if r.Message != "" {
 		fmt.Fprintf(b, "%s\n", r.Message)
 	}
-	fmt.Fprintf(b, "%s\n", describe(r.Subject))
+	if about := describe(r.Subject); about != "" {
+		fmt.Fprintf(b, "%s\n", about)
+	}
 	if len(r.Scenarios) > 0 {
 		rows := [][]string{columns}
 		for i, row := range r.Scenarios {
