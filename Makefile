@@ -75,7 +75,8 @@ cluster-up: $(BIN)/devcluster ## Start the test cluster and leave it running.
 cluster-down: $(BIN)/devcluster ## Stop the test cluster; nothing of it stays.
 	devcluster down
 
-.PHONY: $(BIN)/devcluster
+.PHONY: bin/devcluster $(BIN)/devcluster
+bin/devcluster: $(BIN)/devcluster
 $(BIN)/devcluster:
 	@mkdir -p $(BIN)
 	@cd hack/devcluster && go build -o $@ ./cmd/devcluster
