@@ -67,7 +67,8 @@ WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AN
 // settle waits until no backend comes or goes: a request's backend reports what it did when it ends, and that may
 // be a moment after the answer.
 func (p *probe) settle() error {
-	for same, last := 0, -1; same < 3; {
+	// At most three seconds: a database that others use as well never settles.
+	for same, last, tries := 0, -1, 0; same < 3 && tries < 100; tries++ {
 		time.Sleep(30 * time.Millisecond)
 		var n int
 		if err := p.conn.QueryRow(p.ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&n); err != nil {
