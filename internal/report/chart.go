@@ -48,7 +48,7 @@ type chartLimit struct {
 }
 
 func newChart(title, x, y string) chart {
-	return chart{Title: title, Width: 560, Height: 250, Left: 52, Right: 548, Top: 34, Bottom: 206, XLabel: x, YLabel: y}
+	return chart{Title: title, Width: 560, Height: 250, Left: 52, Right: 548, Top: 50, Bottom: 206, XLabel: x, YLabel: y}
 }
 
 // distributionChart shows how many durations fell where, on a logarithmic axis of time.
@@ -96,7 +96,7 @@ func distributionChart(p Plot, objectives []Objective) chart {
 
 func (c *chart) addUpright(at float64, label, class string) {
 	c.Limits = append(c.Limits, chartLimit{At: at, Label: label, Class: class, Vertical: true,
-		Flip: at > (c.Left+c.Right)*0.62, Row: c.Top - 22 + 12*float64(len(c.Limits)%3)})
+		Flip: at > (c.Left+c.Right)*0.62, Row: 10 + 13*float64(len(c.Limits)%3)})
 }
 
 // spectrumChart shows the duration at each percentile; the axis stretches towards the slow end, where
@@ -123,7 +123,11 @@ func spectrumChart(p Plot, objectives []Objective) chart {
 		return scale(v, 0, end, c.Left, c.Right)
 	}
 	for _, micros := range steps {
-		c.YTicks = append(c.YTicks, chartTick{y(micros), duration(micros)})
+		label := "0"
+		if micros > 0 {
+			label = duration(micros)
+		}
+		c.YTicks = append(c.YTicks, chartTick{y(micros), label})
 	}
 	for _, tick := range []struct {
 		perMille int
