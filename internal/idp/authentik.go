@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -47,27 +48,42 @@ func (a *Authentik) EnsureUser(ctx context.Context, username, password string) e
 	return a.call(ctx, http.MethodPost, userURL(pk)+"set_password/", map[string]any{"password": password}, nil)
 }
 
-// RemoveUser removes the user with this name, if there is one.
-func (a *Authentik) RemoveUser(ctx context.Context, username string) error {
-	pk, found, err := a.find(ctx, username)
-	if err != nil || !found {
-		return err
+// RemoveUsers removes the test users whose names start with the prefix.
+func (a *Authentik) RemoveUsers(ctx context.Context, prefix string) error {
+	const pages = 50
+	for range pages {
+		var list userList
+		if err := a.call(ctx, http.MethodGet, "/api/v3/core/users/?page_size=100&path="+url.QueryEscape(UserPath), nil, &list); err != nil {
+			return err
+		}
+		removed := false
+		for _, user := range list.Results {
+			if !strings.HasPrefix(user.Username, prefix) {
+				continue
+			}
+			err := a.call(ctx, http.MethodDelete, userURL(user.PK), nil, nil)
+			var status *StatusError
+			if err != nil && (!errors.As(err, &status) || status.Code != http.StatusNotFound) {
+				return err
+			}
+			removed = true
+		}
+		if !removed {
+			return nil
+		}
 	}
-	err = a.call(ctx, http.MethodDelete, userURL(pk), nil, nil)
-	var status *StatusError
-	if errors.As(err, &status) && status.Code == http.StatusNotFound {
-		return nil
-	}
-	return err
+	return errors.New("authentik's admin API lists users that were removed")
+}
+
+type userList struct {
+	Results []struct {
+		PK       int64  `json:"pk"`
+		Username string `json:"username"`
+	} `json:"results"`
 }
 
 func (a *Authentik) find(ctx context.Context, username string) (pk int64, found bool, err error) {
-	var list struct {
-		Results []struct {
-			PK       int64  `json:"pk"`
-			Username string `json:"username"`
-		} `json:"results"`
-	}
+	var list userList
 	if err := a.call(ctx, http.MethodGet, "/api/v3/core/users/?username="+url.QueryEscape(username), nil, &list); err != nil {
 		return 0, false, err
 	}

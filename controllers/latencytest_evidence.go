@@ -1,0 +1,181 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/result"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// stuckAfter is how long a Pod may fail to start before the run is over: an image that cannot be
+	// pulled will not come by the Job's deadline either.
+	stuckAfter = 2 * time.Minute
+	// overdueAfter is how long after its deadline a Job is given up that nobody ends.
+	overdueAfter = 5 * time.Minute
+	// logLimit bounds what is read of a log.
+	logLimit = 64 << 20
+	// logPatience is how long after its end the log of a Job is asked for again when it cannot be read.
+	logPatience = 2 * time.Minute
+)
+
+// stuck are the reasons of a waiting container that do not go away.
+var stuck = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+
+// ended is whether a Job has come to an end, or to a standstill.
+func (r *LatencyTestReconciler) ended(ctx context.Context, t *run, job *batchv1.Job) (bool, error) {
+	if jobCondition(job, batchv1.JobComplete) != nil || jobCondition(job, batchv1.JobFailed) != nil {
+		return true, nil
+	}
+	age := t.now.Sub(job.CreationTimestamp.Time)
+	if job.CreationTimestamp.IsZero() || age < stuckAfter {
+		return false, nil
+	}
+	if age > t.plan.Timeout+overdueAfter {
+		return true, nil
+	}
+	pod, err := r.jobPod(ctx, job)
+	if err != nil || pod == nil {
+		return false, err
+	}
+	return waitingReason(pod) != "", nil
+}
+
+func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// jobPod is the Pod of a Job, which has one, or nil.
+func (r *LatencyTestReconciler) jobPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := r.Reader.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return nil, fmt.Errorf("listing the Pods of Job %s: %w", job.Name, err)
+	}
+	if len(pods.Items) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return &pods.Items[len(pods.Items)-1], nil
+}
+
+// waitingReason is why a Pod does not start, in Kubernetes' word, or empty.
+func waitingReason(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return condition.Reason
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil && slices.Contains(stuck, waiting.Reason) {
+			return waiting.Reason
+		}
+	}
+	return ""
+}
+
+// outcome of a Job and the result in its log. Again is whether the log should be asked for later.
+func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *batchv1.Job) (out latency.JobOutcome, found *result.Run, again bool, err error) {
+	out.Name = job.Name
+	if failed := jobCondition(job, batchv1.JobFailed); failed != nil {
+		out.DeadlineExceeded = failed.Reason == batchv1.JobReasonDeadlineExceeded
+	}
+	ended := job.CreationTimestamp.Time
+	for _, condition := range job.Status.Conditions {
+		if condition.LastTransitionTime.After(ended) {
+			ended = condition.LastTransitionTime.Time
+		}
+	}
+	pod, err := r.jobPod(ctx, job)
+	if err != nil {
+		return out, nil, false, err
+	}
+	if pod == nil {
+		out.LogError = errors.New("the Pod of the Job is gone")
+		return out, nil, false, nil
+	}
+	out.PodReason = pod.Status.Reason
+	if reason := waitingReason(pod); out.PodReason == "" {
+		out.PodReason = reason
+	}
+	ran := false
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name != latency.K6Container || status.State.Terminated == nil {
+			continue
+		}
+		ran = true
+		code := status.State.Terminated.ExitCode
+		out.ExitCode = &code
+		if reason := status.State.Terminated.Reason; out.PodReason == "" && reason != "Completed" && reason != "Error" {
+			out.PodReason = reason
+		}
+	}
+	if !ran && out.PodReason != "" {
+		out.LogError = result.ErrNoResult
+		return out, nil, false, nil
+	}
+	found, again, out.LogError = r.readLog(ctx, job.Namespace, pod.Name)
+	return out, found, again && t.now.Sub(ended) < logPatience, nil
+}
+
+func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, again bool, err error) {
+	stream, err := r.Logs.Stream(ctx, namespace, pod, latency.K6Container)
+	if err != nil {
+		return nil, true, fmt.Errorf("the log cannot be read: %w", err)
+	}
+	defer func() { _ = stream.Close() }()
+	found, err = result.Read(io.LimitReader(stream, logLimit))
+	permanent := slices.ContainsFunc([]error{result.ErrCorrupt, result.ErrUnsupportedVersion}, func(known error) bool { return errors.Is(err, known) })
+	return found, err != nil && !permanent, err
+}
+
+// providers are the values of the label app.kubernetes.io/name on the Pods of identity providers.
+var providers = []string{"authentik", "authelia"}
+
+// providerPods are the Pods of the stack's identity provider as they are now.
+func (r *LatencyTestReconciler) providerPods(ctx context.Context, t *run) ([]latency.PodState, error) {
+	var pods corev1.PodList
+	err := r.Reader.List(ctx, &pods, client.InNamespace(t.test.Namespace), client.MatchingLabels{v1alpha1.StackLabel: t.stack.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Pods of the stack: %w", err)
+	}
+	var states []latency.PodState
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !slices.Contains(providers, pod.Labels["app.kubernetes.io/name"]) || pod.Labels[latency.TestLabel] != "" {
+			continue
+		}
+		states = append(states, podState(pod))
+	}
+	slices.SortFunc(states, func(a, b latency.PodState) int { return strings.Compare(a.Name, b.Name) })
+	return states, nil
+}
+
+func podState(pod *corev1.Pod) latency.PodState {
+	state := latency.PodState{Name: pod.Name, UID: string(pod.UID)}
+	for _, condition := range pod.Status.Conditions {
+		state.Ready = state.Ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	}
+	if len(pod.Status.ContainerStatuses) > 0 {
+		container := pod.Status.ContainerStatuses[0]
+		state.Image, state.RestartCount = container.ImageID, container.RestartCount
+		if state.Image == "" {
+			state.Image = container.Image
+		}
+	}
+	return state
+}

@@ -1,0 +1,212 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/latency"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// evidenceAnnotation on the first Job of a run holds what was seen just before it, so that an operator
+// that starts in the middle of a run still knows.
+const evidenceAnnotation = "authstack.dev/evidence"
+
+// look is how often a run is looked at beside the watch of its Job: a Pod that does not start changes
+// no Job.
+const look = 10 * time.Second
+
+// before is what was seen before the run.
+type before struct {
+	Generation int64              `json:"generation"`
+	Pods       []latency.PodState `json:"pods"`
+	StartedAt  time.Time          `json:"startedAt"`
+	Subject    v1alpha1.Subject   `json:"subject"`
+}
+
+// advance makes the next Job of the run, waits for the present one, or judges after the last.
+func (r *LatencyTestReconciler) advance(ctx context.Context, t *run) kube.Outcome {
+	if controllerutil.AddFinalizer(t.after, v1alpha1.Finalizer) {
+		if err := r.patchMeta(ctx, t); err != nil {
+			return kube.Outcome{Err: err}
+		}
+	}
+	jobs := make([]*batchv1.Job, 0, t.plan.Repeats)
+	for repeat := int32(1); repeat <= t.plan.Repeats; repeat++ {
+		job, found, err := r.job(ctx, t, repeat)
+		if err != nil {
+			return kube.Outcome{Err: err}
+		}
+		if !found {
+			return r.begin(ctx, t, repeat, jobs)
+		}
+		jobs = append(jobs, job)
+		ended, err := r.ended(ctx, t, job)
+		if err != nil {
+			return kube.Outcome{Err: err}
+		}
+		if !ended {
+			return r.running(ctx, t, repeat, jobs, "")
+		}
+	}
+	return r.judge(ctx, t, jobs)
+}
+
+func (r *LatencyTestReconciler) patchMeta(ctx context.Context, t *run) error {
+	if err := r.Client.Patch(ctx, t.after, client.MergeFromWithOptions(t.test, client.MergeFromWithOptimisticLock{}), kube.FieldManager); err != nil {
+		return err
+	}
+	t.test = t.after.DeepCopy()
+	return nil
+}
+
+// begin makes the users and the objects of a repeat; the Job comes last, so that its existence means
+// that all the rest was done.
+func (r *LatencyTestReconciler) begin(ctx context.Context, t *run, repeat int32, jobs []*batchv1.Job) kube.Outcome {
+	for _, done := range jobs {
+		if err := r.deleteSecret(ctx, t, done.Name); err != nil {
+			return kube.Outcome{Err: err}
+		}
+	}
+	objects, err := r.objects(ctx, t, repeat)
+	if err != nil {
+		return r.cannotBegin(ctx, t, err)
+	}
+	for _, obj := range objects {
+		if err := r.create(ctx, t, obj); err != nil {
+			return kube.Outcome{Err: err}
+		}
+	}
+	job := objects[len(objects)-1].(*batchv1.Job)
+	return r.running(ctx, t, repeat, append(jobs, job), "")
+}
+
+// create makes an object of a repeat. What exists was made by an operator that died: it stays, but
+// a Secret has been read before and is complete.
+func (r *LatencyTestReconciler) create(ctx context.Context, t *run, obj client.Object) error {
+	if err := controllerutil.SetControllerReference(t.test, obj, r.Client.Scheme()); err != nil {
+		return err
+	}
+	err := r.Client.Create(ctx, obj, kube.FieldManager)
+	if apierrors.IsAlreadyExists(err) {
+		if _, job := obj.(*batchv1.Job); !job {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("creating %s %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+	}
+	return nil
+}
+
+// objects of a repeat, with the users in place that they log in as.
+func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int32) ([]client.Object, error) {
+	users, err := r.users(ctx, t, repeat)
+	if err != nil {
+		return nil, err
+	}
+	objects := latency.Objects(latency.JobInput{
+		Test: t.test, Plan: t.plan, Users: users, Image: r.Images.OrDefault().K6, ImagePullPolicy: r.ImagePullPolicy,
+		Run: t.number, Repeat: repeat,
+		Target: latency.Target{
+			Provider: t.target.Provider, Version: t.target.Version, BaseURL: t.target.BaseURL,
+			Host: t.target.Host, ForwardAuthHost: t.target.ProtectedHost,
+		},
+	})
+	if repeat == 1 {
+		seen := before{Generation: t.stack.Generation, StartedAt: t.now.UTC(), Subject: subject(t.stack)}
+		if seen.Pods, err = r.providerPods(ctx, t); err != nil {
+			return nil, err
+		}
+		note, err := json.Marshal(seen)
+		if err != nil {
+			return nil, err
+		}
+		metav1.SetMetaDataAnnotation(&objects[len(objects)-1].(*batchv1.Job).ObjectMeta, evidenceAnnotation, string(note))
+	}
+	return objects, nil
+}
+
+// beginTimeout is how long a stack that is Ready may refuse to let test users be made: authentik's
+// worker makes the token of its API only some time after the server answers.
+const beginTimeout = 10 * time.Minute
+
+func (r *LatencyTestReconciler) cannotBegin(ctx context.Context, t *run, err error) kube.Outcome {
+	message := t.redactor.Text(err.Error())
+	since := kube.Since(t.test.Status.Conditions)
+	reason := v1alpha1.ReasonRunning
+	if old := conditionOf(t.test, v1alpha1.ConditionReconciling); old == nil || old.Reason != reason {
+		since = nil
+	}
+	if since != nil && t.now.Sub(since.Time) > beginTimeout {
+		return r.finish(ctx, t, latency.Outcome{Verdict: v1alpha1.VerdictError, Message: "the run could not begin: " + message})
+	}
+	t.progress(reason, "the run cannot begin yet: "+message)
+	if err := r.report(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
+	return kube.Outcome{State: kube.Progressing, Since: kube.Since(t.after.Status.Conditions)}
+}
+
+// running says how far the run is.
+func (r *LatencyTestReconciler) running(ctx context.Context, t *run, repeat int32, jobs []*batchv1.Job, detail string) kube.Outcome {
+	t.started(jobs)
+	t.after.Status.CompletedRepeats = repeat - 1
+	message := fmt.Sprintf("k6 runs in Job %s, %d of %d", latency.JobName(t.test.Name, t.number, repeat), repeat, t.plan.Repeats)
+	t.progress(v1alpha1.ReasonRunning, message+detail)
+	if err := r.report(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
+	return kube.Outcome{State: kube.Progressing, Since: kube.Since(t.after.Status.Conditions), Before: look}
+}
+
+// started notes in the status what the first Job says of the run.
+func (t *run) started(jobs []*batchv1.Job) before {
+	var seen before
+	if len(jobs) > 0 {
+		// An annotation that somebody broke leaves the run without evidence, which is no pass.
+		_ = json.Unmarshal([]byte(jobs[0].Annotations[evidenceAnnotation]), &seen)
+	}
+	status := &t.after.Status
+	status.Run = t.number
+	status.LastHandledReconcileAt = t.handled()
+	if status.StartedAt == nil && !seen.StartedAt.IsZero() {
+		started := metav1.NewTime(seen.StartedAt.Truncate(time.Second))
+		status.StartedAt = &started
+	}
+	if status.Subject == nil && seen.Subject.Stack != "" {
+		status.Subject = &seen.Subject
+	}
+	return seen
+}
+
+// handled is the request that this run answers: that of the beginning, for a first run what stood
+// there when it began.
+func (t *run) handled() string {
+	if t.test.Status.StartedAt != nil || t.test.Status.Run > 1 {
+		return t.test.Status.LastHandledReconcileAt
+	}
+	return t.test.Annotations[v1alpha1.RequestedAtAnnotation]
+}
+
+func (r *LatencyTestReconciler) deleteSecret(ctx context.Context, t *run, name string) error {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: t.test.Namespace, Name: name}
+	if err := r.Reader.Get(ctx, key, secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(secret, t.test) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, secret))
+}

@@ -1,0 +1,135 @@
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/idp"
+	"authstack.dev/authstack/internal/latency"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AdminAPI is Users over the products' real admin APIs.
+type AdminAPI struct{}
+
+// EnsureUser makes a user in authentik.
+func (AdminAPI) EnsureUser(ctx context.Context, baseURL, token, username, password string) error {
+	return (&idp.Authentik{BaseURL: baseURL, Token: token}).EnsureUser(ctx, username, password)
+}
+
+// RemoveUsers removes users of authentik.
+func (AdminAPI) RemoveUsers(ctx context.Context, baseURL, token, prefix string) error {
+	return (&idp.Authentik{BaseURL: baseURL, Token: token}).RemoveUsers(ctx, prefix)
+}
+
+// mostUsers bounds the users of a test; virtual users beyond take turns.
+const mostUsers = 16
+
+// userPrefix starts the names of a test's users. It follows from the test, so that no operator ever
+// makes a second set and any can find the first.
+func userPrefix(test *v1alpha1.LatencyTest) string {
+	sum := sha256.Sum256([]byte(test.UID))
+	return "authstack-latency-" + hex.EncodeToString(sum[:])[:10] + "-"
+}
+
+// users that a repeat logs in as. Where the product lets the operator make users, each run has its own.
+func (r *LatencyTestReconciler) users(ctx context.Context, t *run, repeat int32) ([]latency.User, error) {
+	if t.target.UserSecretName != "" {
+		data, err := r.secret(ctx, t, t.target.UserSecretName)
+		if err != nil {
+			return nil, err
+		}
+		user := latency.User{Username: string(data[t.target.UsernameKey]), Password: string(data[t.target.PasswordKey])}
+		if user.Username == "" || user.Password == "" {
+			return nil, fmt.Errorf("Secret %s needs the keys %s and %s", t.target.UserSecretName, t.target.UsernameKey, t.target.PasswordKey)
+		}
+		return []latency.User{user}, nil
+	}
+	admin, err := r.secret(ctx, t, t.target.AdminSecretName)
+	if err != nil {
+		return nil, err
+	}
+	users, err := r.credentials(ctx, t, repeat)
+	if err != nil {
+		return nil, err
+	}
+	for _, user := range users {
+		if err := r.Users.EnsureUser(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), user.Username, user.Password); err != nil {
+			return nil, fmt.Errorf("making the test user: %w", err)
+		}
+	}
+	return users, nil
+}
+
+func (r *LatencyTestReconciler) secret(ctx context.Context, t *run, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: t.test.Namespace, Name: name}, secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	t.redactor.Add(secret.Data)
+	return secret.Data, nil
+}
+
+// credentials of a repeat: those of its Secret where an operator got so far before it died, else new
+// ones. Whatever the Secret holds when the Job starts is what the users were given.
+func (r *LatencyTestReconciler) credentials(ctx context.Context, t *run, repeat int32) ([]latency.User, error) {
+	secret := &corev1.Secret{}
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: t.test.Namespace, Name: latency.JobName(t.test.Name, t.number, repeat)}, secret)
+	if err == nil && metav1.IsControlledBy(secret, t.test) {
+		var file struct {
+			Users []latency.User `json:"users"`
+		}
+		if err := json.Unmarshal(secret.Data["credentials.json"], &file); err == nil && len(file.Users) > 0 {
+			for _, user := range file.Users {
+				t.redactor.AddString(user.Password)
+			}
+			return file.Users, nil
+		}
+	}
+	users := make([]latency.User, userCount(t.plan))
+	for i := range users {
+		random := make([]byte, 24)
+		if _, err := io.ReadFull(r.Random, random); err != nil {
+			return nil, fmt.Errorf("reading randomness for a password: %w", err)
+		}
+		users[i] = latency.User{Username: fmt.Sprintf("%s%d", userPrefix(t.test), i+1), Password: hex.EncodeToString(random)}
+		t.redactor.AddString(users[i].Password)
+	}
+	return users, nil
+}
+
+func userCount(plan *latency.Plan) int {
+	count := int32(1)
+	for _, scenario := range plan.Scenarios {
+		if scenario.VirtualUsers != nil {
+			count = max(count, *scenario.VirtualUsers)
+		}
+	}
+	return int(min(count, mostUsers))
+}
+
+// removeUsers removes the users of a test, where there is still something to remove them from.
+func (r *LatencyTestReconciler) removeUsers(ctx context.Context, t *run) error {
+	if t.stack == nil {
+		return nil // They went with their stack, or go with it.
+	}
+	if err := t.resolveTarget(); err != nil || t.target.AdminSecretName == "" {
+		return nil
+	}
+	admin, err := r.secret(ctx, t, t.target.AdminSecretName)
+	if err != nil {
+		if strings.Contains(err.Error(), "not found") {
+			return nil
+		}
+		return err
+	}
+	return r.Users.RemoveUsers(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), userPrefix(t.test))
+}
