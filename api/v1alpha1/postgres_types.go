@@ -9,11 +9,9 @@ import (
 // standalone and external; nothing given means standalone.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.zalando) ? 1 : 0) + (has(self.standalone) ? 1 : 0) + (has(self.external) ? 1 : 0) <= 1",message="set at most one of postgres.zalando, postgres.standalone and postgres.external; none means standalone"
-// +kubebuilder:validation:XValidation:rule="has(self.zalando) == has(oldSelf.zalando) && has(self.external) == has(oldSelf.external)",message="the database provider of a stack cannot be exchanged, the data would stay behind; make a second AuthStack and restore a dump into it"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.storage)",message="an external database has its own storage; remove postgres.storage"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.resources)",message="an external database has its own resources; remove postgres.resources"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || !has(self.parameters)",message="the parameters of an external database are set where it runs; remove postgres.parameters"
-// +kubebuilder:validation:XValidation:rule="(has(self.database) ? self.database : '') == (has(oldSelf.database) ? oldSelf.database : '')",message="the name of the database cannot be changed, the data would stay behind"
 type PostgresSpec struct {
 	// Zalando has Zalando's postgres-operator make the database (a postgresql resource).
 	// +optional
@@ -89,7 +87,6 @@ type ZalandoPostgres struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2
 	// +kubebuilder:validation:XValidation:rule="self in ['14','15','16','17']",message="version must be 14, 15, 16 or 17: Zalando's operator 1.15 runs 13 to 17 and the identity providers support 14 and later"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]+$') || int(self) >= int(oldSelf)",message="PostgreSQL cannot be downgraded; restore a dump into a new AuthStack"
 	Version string `json:"version,omitempty"`
 
 	// Instances is the number of PostgreSQL Pods; Patroni keeps one primary. Default: 2.
@@ -111,7 +108,6 @@ type StandalonePostgres struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=2
 	// +kubebuilder:validation:XValidation:rule="self in ['14','15','16','17','18']",message="version must be 14, 15, 16, 17 or 18: the identity providers support 14 and later"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the major version of a standalone PostgreSQL cannot be changed in place; restore a dump into a new AuthStack"
 	Version string `json:"version,omitempty"`
 
 	// Image replaces the image. Default: the operator's PostgreSQL repository with the version as tag.
@@ -157,12 +153,10 @@ type ExternalPostgres struct {
 // storageClassName; nothing given means the cluster's default StorageClass.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.cephRBD) ? 1 : 0) + (has(self.localNVMe) ? 1 : 0) + (has(self.storageClassName) ? 1 : 0) <= 1",message="set at most one of storage.cephRBD, storage.localNVMe and storage.storageClassName; none means the default StorageClass"
-// +kubebuilder:validation:XValidation:rule="has(self.cephRBD) == has(oldSelf.cephRBD) && has(self.localNVMe) == has(oldSelf.localNVMe) && (has(self.storageClassName) ? self.storageClassName : '') == (has(oldSelf.storageClassName) ? oldSelf.storageClassName : '')",message="the medium of a live database cannot be changed in place, bound volumes keep their class; make a second AuthStack on the new medium and move the data by dump or standby"
 type StorageSpec struct {
 	// Size of each volume. It can grow, not shrink. Default: 10Gi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="size must be at least 1Gi, for example 10Gi"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0",message="a volume can grow but not shrink; write the old size or a larger one"
 	Size *resource.Quantity `json:"size,omitempty"`
 
 	// CephRBD takes the StorageClass whose provisioner is Ceph RBD (Rook or ceph-csi).

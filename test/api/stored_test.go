@@ -1,0 +1,145 @@
+package api
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// Every sample is taken as it stands, and no tuning default is frozen into what is stored: the spec
+// that comes back is the spec that was written.
+func TestStoredIsWhatWasWritten(t *testing.T) {
+	for _, path := range manifests(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			content := file(t, path)
+			wanted := object(t, content, "").Object["spec"]
+			made, err := created(t, object(t, content, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(made.Object["spec"], wanted) {
+				t.Errorf("the spec was written as\n%v\nand is stored as\n%v", wanted, made.Object["spec"])
+			}
+			if want := map[string]any{"observedGeneration": int64(-1)}; !reflect.DeepEqual(made.Object["status"], want) {
+				t.Errorf("a new object has the status %v, not %v", made.Object["status"], want)
+			}
+		})
+	}
+}
+
+// The Go types say the same as the manifests: nothing unknown, nothing lost.
+func TestSamplesAreOfTheTypes(t *testing.T) {
+	for _, path := range manifests(t) {
+		content := []byte(file(t, path))
+		var err error
+		switch object(t, string(content), "").GetKind() {
+		case "AuthStack":
+			err = yaml.UnmarshalStrict(content, &v1alpha1.AuthStack{})
+		case "LatencyTest":
+			err = yaml.UnmarshalStrict(content, &v1alpha1.LatencyTest{})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Together the manifests in testdata/full set every field of both specs, so the test above is about all.
+func TestFullManifestsSetEveryField(t *testing.T) {
+	for kind, plural := range map[string]string{"AuthStack": "authstacks", "LatencyTest": "latencytests"} {
+		set := map[string]bool{}
+		for _, path := range manifests(t) {
+			if found := object(t, file(t, path), ""); strings.Contains(path, "full") && found.GetKind() == kind {
+				collect(found.Object["spec"], "spec", set)
+			}
+		}
+		walk(schema(t, plural).Properties["spec"], "spec", func(node node) {
+			if strings.HasSuffix(node.path, ".stackRef.namespace") || strings.HasSuffix(node.path, "[]") || strings.HasSuffix(node.path, "{}") {
+				return
+			}
+			if !set[node.path] {
+				t.Errorf("no manifest in testdata/full sets %s of a %s", node.path, kind)
+			}
+		})
+	}
+}
+
+// The golden files of the chart are objects that the API server takes.
+func TestChartObjectsAreTaken(t *testing.T) {
+	goldens, err := filepath.Glob(filepath.Join(root, "test", "chart", "testdata", "*.golden.yaml"))
+	if err != nil || len(goldens) == 0 {
+		t.Fatalf("no golden files of the chart: %v", err)
+	}
+	ensureNamespace(t)
+	for _, golden := range goldens {
+		for _, document := range strings.Split(file(t, golden), "\n---\n") {
+			var content map[string]any
+			if err := yaml.Unmarshal([]byte(document), &content); err != nil {
+				t.Fatal(err)
+			}
+			found := &unstructured.Unstructured{Object: content}
+			if len(content) == 0 || found.GetKind() == "ServiceMonitor" { // its CRD is the Prometheus operator's
+				continue
+			}
+			if found.GetNamespace() != "" {
+				found.SetNamespace(namespace)
+			}
+			if err := server.Create(t.Context(), found, client.DryRunAll); err != nil {
+				t.Errorf("%s: %s %s: %v", filepath.Base(golden), found.GetKind(), found.GetName(), err)
+			}
+		}
+	}
+}
+
+// manifests are the samples and those in testdata/full.
+func manifests(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{filepath.Join(root, "config", "samples", "*.yaml"), filepath.Join("testdata", "full", "*.yaml")} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("nothing matches %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			if filepath.Base(path) != "kustomization.yaml" {
+				found = append(found, path)
+			}
+		}
+	}
+	return found
+}
+
+func file(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// collect notes the paths of all fields that are set; lists are [].
+func collect(value any, path string, set map[string]bool) {
+	set[path] = true
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			collect(field, path+"."+name, set)
+		}
+	case []any:
+		for _, item := range value {
+			collect(item, path+"[]", set)
+		}
+	}
+}
