@@ -123,7 +123,7 @@ func jobError(job JobOutcome, run *result.Run) string {
 	case errors.Is(err, result.ErrUnsupportedVersion):
 		return "The image of k6 writes another version of the result than this operator reads; take the image of the operator's release."
 	case err == nil || errors.Is(err, result.ErrNoResult):
-		return "There is no result in the log of the Job; is the image k6 with the output authstack?"
+		return "There is no result in the log of the Job; the image of k6 must be the one with the output authstack."
 	default:
 		return "The log of the Job could not be read: " + clip(err.Error(), 200) + "."
 	}

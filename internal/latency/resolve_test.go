@@ -1,0 +1,166 @@
+package latency
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func objective(name v1alpha1.ScenarioName, endpoint string, percentile int32, below time.Duration) v1alpha1.Objective {
+	return v1alpha1.Objective{Scenario: name, Endpoint: endpoint, Percentile: percentile, Below: metav1.Duration{Duration: below}}
+}
+
+func authentik() *v1alpha1.AuthStack {
+	stack := &v1alpha1.AuthStack{}
+	stack.Spec.Authentik = &v1alpha1.AuthentikSpec{Version: "2025.12.4"}
+	return stack
+}
+
+func authelia(replicas int32) *v1alpha1.AuthStack {
+	stack := &v1alpha1.AuthStack{}
+	stack.Spec.Authelia = &v1alpha1.AutheliaSpec{Version: "4.39.20", Replicas: &replicas}
+	return stack
+}
+
+// sizes of a plan in a line: Login 60+12×1 is 60 iterations after a warm-up of 12 with one user.
+func sizes(plan *Plan) string {
+	var parts []string
+	for _, s := range plan.Scenarios {
+		parts = append(parts, string(s.Name)+" "+intString(*s.Iterations)+"+"+intString(*s.WarmUpIterations)+"×"+intString(*s.VirtualUsers))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func intString(n int32) string {
+	return resource.NewQuantity(int64(n), resource.DecimalSI).AsDec().String()
+}
+
+func TestResolve(t *testing.T) {
+	for name, test := range map[string]struct {
+		stack *v1alpha1.AuthStack
+		spec  v1alpha1.LatencyTestSpec
+		// latency of the stack's spec.
+		latency *v1alpha1.LatencySpec
+		want    string
+		// objectives as scenario/endpoint.
+		objectives string
+		refusal    string
+	}{
+		"nothing said: Login in its default size": {
+			stack: authentik(), want: "Login 60+12×1",
+		},
+		"Authelia's login delay settles in ten logins of each replica": {
+			stack: authelia(3), want: "Login 60+36×1",
+		},
+		"objectives of the stack name the scenarios, and an endpoint where they name none": {
+			stack:   authentik(),
+			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second), objective("Login", "password-post", 50, time.Second)}},
+			want:    "Login 60+12×1, Dashboard 30+4×1", objectives: "Dashboard/dashboard-parallel Login/password-post",
+		},
+		"objectives of the test replace those of the stack": {
+			stack:   authentik(),
+			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
+			spec:    v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 95, time.Second)}},
+			want:    "Login 60+12×1", objectives: "Login/login",
+		},
+		"a test of some scenarios leaves the stack's other objectives alone": {
+			stack:   authentik(),
+			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second), objective("Login", "", 95, time.Second)}},
+			spec:    v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login"}}},
+			want:    "Login 60+12×1", objectives: "Login/login",
+		},
+		"scenarios run in their order, whatever the order in the spec": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard"}, {Name: "Login"}}},
+			want: "Login 60+12×1, Dashboard 30+4×1",
+		},
+		"a high percentile has the default number grow": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
+			want: "Login 105+12×1", objectives: "Login/login",
+		},
+		"repeats share the samples": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Repeats: ptr(int32(5)), Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
+			want: "Login 60+12×1", objectives: "Login/login",
+		},
+		"an endpoint of every tenth iteration needs ten times as many": {
+			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("ForwardAuth", "first-sight", 99, time.Second)}},
+			want: "Login 60+12×1, ForwardAuth 1050+30×1", objectives: "ForwardAuth/first-sight",
+		},
+		"each virtual user has a warm-up": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard", VirtualUsers: ptr(int32(8))}}},
+			want: "Dashboard 30+8×8",
+		},
+		"a warm-up of none is taken at its word": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", WarmUpIterations: ptr(int32(0))}}},
+			want: "Login 60+0×1",
+		},
+		"too few iterations for the percentile are refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Iterations: ptr(int32(30))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
+			refusal: "write iterations: 100",
+		},
+		"Dashboard of Authelia is refused": {
+			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard"}}},
+			refusal: "write Login or ForwardAuth",
+		},
+		"an objective about Dashboard of Authelia is refused": {
+			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
+			refusal: "an objective cannot be judged",
+		},
+		"ForwardAuth of authentik is refused with a way to do it": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "ForwardAuth"}}},
+			refusal: "proxy provider",
+		},
+		"an endpoint that does not exist is refused with those that do": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "firstfactor", 95, time.Second)}},
+			refusal: "write one of login, identification-get",
+		},
+		"an objective about a scenario that the test leaves out is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login"}}, Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
+			refusal: "add it to spec.scenarios",
+		},
+		"more virtual users than iterations are refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(61))}}},
+			refusal: "at least as many iterations",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.stack.Spec.Latency = test.latency
+			plan, err := Resolve(&v1alpha1.LatencyTest{Spec: test.spec}, test.stack)
+			if test.refusal != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refusal) {
+					t.Fatalf("Resolve gives %v, want %q", err, test.refusal)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := sizes(plan); got != test.want {
+				t.Errorf("the plan is %s, want %s", got, test.want)
+			}
+			var names []string
+			for _, o := range plan.Objectives {
+				names = append(names, string(o.Scenario)+"/"+o.Endpoint)
+			}
+			if got := strings.Join(names, " "); got != test.objectives {
+				t.Errorf("objectives are %s, want %s", got, test.objectives)
+			}
+		})
+	}
+}
+
+func TestResolveKnowsACPULimit(t *testing.T) {
+	test := &v1alpha1.LatencyTest{}
+	plan, _ := Resolve(test, authentik())
+	if plan.CPULimited || plan.Timeout != 900*time.Second || plan.Repeats != 1 {
+		t.Errorf("plan: %+v", plan)
+	}
+	test.Spec.Generator.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}
+	if plan, _ = Resolve(test, authentik()); !plan.CPULimited {
+		t.Error("the CPU limit was not seen")
+	}
+}

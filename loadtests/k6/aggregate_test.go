@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/internal/result"
+	"go.k6.io/k6/v2/metrics"
+)
+
+func TestMemoryDoesNotFollowTheScript(t *testing.T) {
+	registry := metrics.NewRegistry()
+	request, err := registry.NewMetric("authstack_request", metrics.Trend, metrics.Time)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	a := newAggregate(start)
+	for i := range 5000 {
+		tags := registry.RootTagSet().With("scenario", "Login").With("endpoint", fmt.Sprintf("endpoint-%d", i)).With("phase", "measure").With("outcome", "ok")
+		a.add(metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: request, Tags: tags}, Time: start.Add(time.Second), Value: 1.5})
+	}
+	run := a.run()
+	var requests int64
+	for _, s := range run.Series {
+		requests += s.Requests
+	}
+	if len(run.Series) > maxSeries+1 || requests != 5000 {
+		t.Errorf("%d series count %d requests", len(run.Series), requests)
+	}
+}
+
+func TestCPUStat(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want *result.Throttle
+	}{
+		"cgroup v2":                           {"usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 4500\n", &result.Throttle{Periods: 10, Throttled: 3, ThrottledMicros: 4500}},
+		"cgroup v1":                           {"nr_periods 10\nnr_throttled 3\nthrottled_time 4500000\n", &result.Throttle{Periods: 10, Throttled: 3, ThrottledMicros: 4500}},
+		"the root of v2 counts no throttling": {"usage_usec 5\nuser_usec 3\n", nil},
+		"nothing":                             {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := parseCPUStat(test.text)
+			if (got == nil) != (test.want == nil) || got != nil && *got != *test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCPUStatPaths(t *testing.T) {
+	for membership, want := range map[string]string{
+		"0::/\n":                 "/sys/fs/cgroup/cpu.stat",
+		"0::/kubepods/pod1/c1\n": "/sys/fs/cgroup/kubepods/pod1/c1/cpu.stat",
+		"5:cpuset:/a\n4:cpu,cpuacct:/kubepods/c1\n": "/sys/fs/cgroup/cpu,cpuacct/kubepods/c1/cpu.stat",
+	} {
+		if got := cpuStatPaths(membership); len(got) == 0 || got[0] != want || !slices.Contains(got, "/sys/fs/cgroup/cpu.stat") && membership[0] == '0' {
+			t.Errorf("%q gives %q, want %s first", membership, got, want)
+		}
+	}
+}
