@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,11 +140,11 @@ func stripCreation(value any) {
 func (a *Applier) remember(key objectKey, owner, desired client.Object, answer *unstructured.Unstructured, sum uint64) error {
 	var as client.Object = answer
 	if _, ok := desired.(*unstructured.Unstructured); !ok {
-		typed := desired.DeepCopyObject().(client.Object)
-		clear, err := a.client.Scheme().New(answer.GroupVersionKind())
-		if err == nil {
-			typed = clear.(client.Object)
+		made, err := a.client.Scheme().New(answer.GroupVersionKind())
+		if err != nil {
+			return err
 		}
+		typed := made.(client.Object)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, typed); err != nil {
 			return err
 		}
@@ -193,6 +194,17 @@ func fingerprint(obj client.Object) (uint64, error) {
 			delete(metadata, name)
 		}
 		content["metadata"] = metadata
+	}
+	if set, ok := obj.(*appsv1.StatefulSet); ok && len(set.Spec.VolumeClaimTemplates) > 0 {
+		// JSON names the kind of a claim template, protobuf does not.
+		templates, _, _ := unstructured.NestedSlice(content, "spec", "volumeClaimTemplates")
+		for _, template := range templates {
+			delete(template.(map[string]any), "apiVersion")
+			delete(template.(map[string]any), "kind")
+		}
+		if err := unstructured.SetNestedSlice(content, templates, "spec", "volumeClaimTemplates"); err != nil {
+			return 0, err
+		}
 	}
 	data, err := json.Marshal(content)
 	if err != nil {

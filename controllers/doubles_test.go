@@ -1,0 +1,189 @@
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/result"
+	"authstack.dev/authstack/internal/stack"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fakeDatabases answer as a PostgreSQL does that has the settings of its configuration file in force.
+// What a real one says is tested in internal/sqlclient.
+type fakeDatabases struct {
+	server client.Client
+	mu     sync.Mutex
+	// roles are the settings that ALTER ROLE holds, by host.
+	roles    map[string]map[string]string
+	analyzed map[string]int
+	// err is the answer of every database while it is set.
+	err error
+	// analyzeErr is the answer to ANALYZE while it is set.
+	analyzeErr error
+	// override of what is in force, by name.
+	override map[string]string
+	resets   []string
+}
+
+func newFakeDatabases(server client.Client) *fakeDatabases {
+	return &fakeDatabases{server: server, roles: map[string]map[string]string{}, analyzed: map[string]int{}, override: map[string]string{}}
+}
+
+func (f *fakeDatabases) Observe(ctx context.Context, target stack.DatabaseTarget) (*facts.Database, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	name, rest, _ := strings.Cut(target.Host, ".")
+	namespace, _, _ := strings.Cut(rest, ".")
+	found := &v1alpha1.AuthStack{}
+	if err := f.server.Get(ctx, types.NamespacedName{Namespace: namespace, Name: strings.TrimSuffix(name, "-postgres")}, found); err != nil {
+		return nil, err
+	}
+	db := &facts.Database{Version: "17.5", Encoding: "UTF8", Migrated: true, Tables: 10,
+		Settings: map[string]facts.Setting{}, RoleSettings: map[string]string{}}
+	for name, value := range f.roles[target.Host] {
+		db.RoleSettings[name] = value
+	}
+	if found.Status.Database != nil {
+		for _, setting := range found.Status.Database.Settings {
+			value := setting.Desired
+			if setting.Scope == "Role" {
+				value = f.roles[target.Host][setting.Name]
+			}
+			if other, ok := f.override[setting.Name]; ok {
+				value = other
+			}
+			db.Settings[setting.Name] = facts.Setting{Value: value, VarType: "string", Source: "configuration file"}
+		}
+	}
+	return db, nil
+}
+
+func (f *fakeDatabases) SetRole(_ context.Context, target stack.DatabaseTarget, has, want map[string]string, reset []string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return false, f.err
+	}
+	changed := false
+	if f.roles[target.Host] == nil {
+		f.roles[target.Host] = map[string]string{}
+	}
+	for name, value := range want {
+		if has[name] != value {
+			f.roles[target.Host][name], changed = value, true
+		}
+	}
+	for _, name := range reset {
+		f.resets = append(f.resets, name)
+		delete(f.roles[target.Host], name)
+	}
+	return changed, nil
+}
+
+func (f *fakeDatabases) Analyze(_ context.Context, target stack.DatabaseTarget) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.analyzeErr != nil {
+		return f.analyzeErr
+	}
+	f.analyzed[target.Host]++
+	return nil
+}
+
+// fakeUsers are the users of an authentik.
+type fakeUsers struct {
+	mu    sync.Mutex
+	held  map[string]string
+	made  int
+	token string
+	err   error
+}
+
+func (f *fakeUsers) EnsureUser(_ context.Context, _, token, username, password string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if _, found := f.held[username]; !found {
+		f.made++
+	}
+	f.held[username], f.token = password, token
+	return nil
+}
+
+func (f *fakeUsers) RemoveUsers(_ context.Context, _, _, prefix string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	for name := range f.held {
+		if strings.HasPrefix(name, prefix) {
+			delete(f.held, name)
+		}
+	}
+	return nil
+}
+
+// fakeLogs are what k6 printed.
+type fakeLogs struct {
+	// each is how long a login took.
+	each time.Duration
+	// text takes the place of the log.
+	text string
+	err  error
+}
+
+func (f *fakeLogs) Stream(_ context.Context, _, pod, _ string) (io.ReadCloser, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	text := f.text
+	if text == "" {
+		text = loginLog(strings.TrimSuffix(pod, podSuffix), f.each)
+	}
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+// podSuffix ends the names of the Pods of Jobs.
+const podSuffix = "-abcde"
+
+var errNoLog = errors.New("container \"k6\" is waiting to start")
+
+// loginLog is the log of a good run of 60 logins that each took so long.
+func loginLog(job string, each time.Duration) string {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	run := &result.Run{
+		Format: result.Format, PlanID: job, StartedAt: began, EndedAt: began.Add(time.Minute),
+		Scenarios: []result.Scenario{{Name: "Login", Iterations: 60, WarmUpIterations: 12}},
+		Generator: result.Generator{K6Version: "v1", GoVersion: "go1", GOMAXPROCS: 2, WallMicros: 60_000_000, CPUMicros: 5_000_000, MaxRSSBytes: 1 << 26},
+	}
+	for i, name := range []string{"login", "identification-get", "identification-post", "password-get", "password-post", "mfa-get", "login-get"} {
+		histogram := result.NewHistogram()
+		for range 60 {
+			histogram.Record(each.Microseconds())
+		}
+		run.Series = append(run.Series, result.Series{Scenario: "Login", Endpoint: name, Whole: i == 0, Requests: 60, WarmUpRequests: 12,
+			LastMicros: 59_000_000, Total: histogram})
+	}
+	var text bytes.Buffer
+	fmt.Fprintln(&text, "some other line of k6")
+	if err := result.Write(&text, run); err != nil {
+		panic(err)
+	}
+	return text.String()
+}

@@ -1,0 +1,65 @@
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// The API server of these tests, and a client of it that no fault touches.
+var (
+	config *rest.Config
+	server client.WithWatch
+)
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "These tests need a real API server: run make test-api, or set KUBEBUILDER_ASSETS to the directory that devcluster envtest-assets prints.")
+		return 1
+	}
+	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	var err error
+	if config, err = environment.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "the API server did not start:", err)
+		return 1
+	}
+	defer func() {
+		if err := environment.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	config.QPS, config.Burst = 1000, 2000
+	if server, err = client.NewWithWatch(config, client.Options{Scheme: NewScheme()}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+var (
+	namespaces     int
+	namespacesLock sync.Mutex
+)
+
+// newNamespace for one test; the API server has no controller that would empty it again.
+func newNamespace(t testing.TB) string {
+	t.Helper()
+	namespacesLock.Lock()
+	namespaces++
+	name := fmt.Sprintf("stacks-%d", namespaces)
+	namespacesLock.Unlock()
+	if err := server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

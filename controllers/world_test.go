@@ -1,0 +1,400 @@
+package controllers
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// world is a namespace of a real API server with an operator that is stepped by hand, a clock, and a
+// stand-in for the controllers and the kubelet that an API server alone does not have.
+type world struct {
+	t         testing.TB
+	namespace string
+	now       time.Time
+	client    client.Client
+	writes    int
+	// written are the last writes.
+	written []string
+	// fault is asked before and after each write; an error takes the place of the answer.
+	fault     func(write int, verb string, done bool) error
+	readFault func() error
+	database  *fakeDatabases
+	users     *fakeUsers
+	logs      *fakeLogs
+	events    *recordedEvents
+	stacks    *AuthStackReconciler
+	tests     *LatencyTestReconciler
+	// idle stops the kubelet.
+	idle bool
+	// k6 says how the Pod of a Job ends.
+	k6 func(*corev1.Pod)
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, namespace: newNamespace(t), now: time.Now().UTC().Truncate(time.Second), events: &recordedEvents{}}
+	w.database, w.users, w.logs = newFakeDatabases(server), &fakeUsers{held: map[string]string{}}, &fakeLogs{each: 300 * time.Millisecond}
+	ensureStorageClass(t)
+	w.client = interceptor.NewClient(server, w.funcs())
+	w.restart()
+	return w
+}
+
+var storageClassOnce sync.Once
+
+func ensureStorageClass(t testing.TB) {
+	storageClassOnce.Do(func() {
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "local-path", Annotations: map[string]string{defaultClassAnnotation: "true"}},
+			Provisioner: "rancher.io/local-path", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+		if err := server.Create(context.Background(), class); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// restart is a new operator that remembers nothing.
+func (w *world) restart() {
+	w.stacks = &AuthStackReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database,
+		Now: func() time.Time { return w.now }, Random: rand.Reader}
+	w.stacks.applier, w.stacks.analyses = kube.NewApplier(w.client), newAnalyses(w.t.Context())
+	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users,
+		Now: func() time.Time { return w.now }, Random: rand.Reader}
+	w.tests.applier = kube.NewApplier(w.client)
+}
+
+// write passes a write on, between the two chances of a fault.
+func (w *world) write(verb string, do func() error) error {
+	w.writes++
+	n := w.writes
+	w.written = append(w.written, verb)
+	if w.fault != nil {
+		if err := w.fault(n, verb, false); err != nil {
+			return err
+		}
+	}
+	err := do()
+	if w.fault != nil && err == nil {
+		if late := w.fault(n, verb, true); late != nil {
+			return late
+		}
+	}
+	return err
+}
+
+func (w *world) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if w.readFault != nil {
+				if err := w.readFault(); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		// An API server without the manager's cache has no index over a test's stack.
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if w.readFault != nil {
+				if err := w.readFault(); err != nil {
+					return err
+				}
+			}
+			var plain []client.ListOption
+			var stackName string
+			for _, opt := range opts {
+				if fields, ok := opt.(client.MatchingFields); ok {
+					stackName = fields[stackIndex]
+					continue
+				}
+				plain = append(plain, opt)
+			}
+			err := c.List(ctx, list, plain...)
+			if tests, ok := list.(*v1alpha1.LatencyTestList); ok && stackName != "" {
+				kept := tests.Items[:0]
+				for _, test := range tests.Items {
+					if test.Spec.StackRef.Name == stackName {
+						kept = append(kept, test)
+					}
+				}
+				tests.Items = kept
+			}
+			return err
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return w.write("create "+obj.GetName(), func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return w.write("update "+obj.GetName(), func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return w.write("patch "+obj.GetName(), func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			applied := obj.(interface{ GetName() string })
+			return w.write("apply "+applied.GetName(), func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return w.write("delete "+obj.GetName(), func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return w.write("patch "+sub+" "+obj.GetName(), func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+	}
+}
+
+// step is one look of the operator at everything, one of the kubelet, and three seconds.
+func (w *world) step() error {
+	ctx := w.t.Context()
+	var stacks v1alpha1.AuthStackList
+	w.must(server.List(ctx, &stacks, client.InNamespace(w.namespace)))
+	var failed error
+	for i := range stacks.Items {
+		if _, err := w.stacks.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&stacks.Items[i])}); err != nil {
+			failed = err
+		}
+	}
+	var tests v1alpha1.LatencyTestList
+	w.must(server.List(ctx, &tests, client.InNamespace(w.namespace)))
+	for i := range tests.Items {
+		if _, err := w.tests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&tests.Items[i])}); err != nil {
+			failed = err
+		}
+	}
+	if !w.idle {
+		w.kubelet()
+	}
+	w.now = w.now.Add(3 * time.Second)
+	return failed
+}
+
+// until steps until the condition holds.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	var last error
+	for range 120 {
+		if holds() {
+			return
+		}
+		last = w.step()
+		time.Sleep(2 * time.Millisecond) // ANALYZE runs aside.
+	}
+	w.t.Fatalf("it never came about: %s; the last error was %v\n%s", what, last, w.describe())
+}
+
+// settle steps until three looks in a row write nothing.
+func (w *world) settle() {
+	w.t.Helper()
+	quiet := 0
+	for range 150 {
+		before := w.writes
+		err := w.step()
+		time.Sleep(2 * time.Millisecond)
+		if w.writes == before && err == nil {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if quiet == 3 {
+			return
+		}
+	}
+	w.t.Fatalf("the operator goes on writing %v\n%s", w.written[max(0, len(w.written)-20):], w.describe())
+}
+
+func (w *world) describe() string {
+	var out strings.Builder
+	var stacks v1alpha1.AuthStackList
+	w.must(server.List(w.t.Context(), &stacks, client.InNamespace(w.namespace)))
+	for _, st := range stacks.Items {
+		for _, c := range st.Status.Conditions {
+			fmt.Fprintf(&out, "AuthStack %s %s=%s %s: %s\n", st.Name, c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	var tests v1alpha1.LatencyTestList
+	w.must(server.List(w.t.Context(), &tests, client.InNamespace(w.namespace)))
+	for _, test := range tests.Items {
+		for _, c := range test.Status.Conditions {
+			fmt.Fprintf(&out, "LatencyTest %s %s=%s %s: %s\n", test.Name, c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return out.String()
+}
+
+// kubelet makes workloads ready, gives Pods to Deployments and Jobs, and ends Jobs.
+func (w *world) kubelet() {
+	ctx := w.t.Context()
+	var deployments appsv1.DeploymentList
+	w.must(server.List(ctx, &deployments, client.InNamespace(w.namespace)))
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		want := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas,
+			ReadyReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas}
+		if d.Status.ObservedGeneration != want.ObservedGeneration || d.Status.ReadyReplicas != want.ReadyReplicas {
+			d.Status = want
+			w.must(server.Status().Update(ctx, d))
+			w.pod(d.Name+"-0", d.Spec.Template.Labels, d.Spec.Template.Spec, nil)
+		}
+	}
+	var sets appsv1.StatefulSetList
+	w.must(server.List(ctx, &sets, client.InNamespace(w.namespace)))
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		if s.Status.ObservedGeneration != s.Generation {
+			s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+				CurrentRevision: "a", UpdateRevision: "a"}
+			w.must(server.Status().Update(ctx, s))
+		}
+	}
+	var jobs batchv1.JobList
+	w.must(server.List(ctx, &jobs, client.InNamespace(w.namespace)))
+	for i := range jobs.Items {
+		w.endJob(&jobs.Items[i])
+	}
+}
+
+func (w *world) endJob(job *batchv1.Job) {
+	if len(job.Status.Conditions) > 0 {
+		return
+	}
+	labels := map[string]string{batchv1.JobNameLabel: job.Name}
+	for name, value := range job.Spec.Template.Labels {
+		labels[name] = value
+	}
+	code := int32(0)
+	finish := func(pod *corev1.Pod) {
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "k6", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}}}}
+		if w.k6 != nil {
+			w.k6(pod)
+		}
+	}
+	pod := w.pod(job.Name+podSuffix, labels, job.Spec.Template.Spec, finish)
+	now := metav1.NewTime(time.Now())
+	if pod.Status.Phase == corev1.PodPending {
+		return
+	}
+	job.Status.StartTime = &now
+	kinds := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
+	if pod.Status.Phase == corev1.PodFailed {
+		kinds = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
+		job.Status.Failed = 1
+	} else {
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+	}
+	for _, kind := range kinds {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "BackoffLimitExceeded"})
+	}
+	w.must(server.Status().Update(w.t.Context(), job))
+}
+
+func (w *world) pod(name string, labels map[string]string, spec corev1.PodSpec, status func(*corev1.Pod)) *corev1.Pod {
+	ctx := w.t.Context()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: labels}, Spec: *spec.DeepCopy()}
+	pod.Spec.ServiceAccountName = ""
+	err := server.Create(ctx, pod)
+	if apierrors.IsAlreadyExists(err) {
+		w.must(server.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: name}, pod))
+	} else {
+		w.must(err)
+	}
+	if status == nil {
+		status = func(pod *corev1.Pod) {
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ImageID: "sha256:1", Ready: true}}
+		}
+	}
+	status(pod)
+	w.must(server.Status().Update(ctx, pod))
+	return pod
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// create makes a stack; the smallest one where nothing is changed.
+func (w *world) create(change ...func(*v1alpha1.AuthStack)) *v1alpha1.AuthStack {
+	w.t.Helper()
+	st := &v1alpha1.AuthStack{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "sso"},
+		Spec: v1alpha1.AuthStackSpec{Host: "sso.example.com", Authentik: &v1alpha1.AuthentikSpec{Version: "2025.12.4"}}}
+	for _, f := range change {
+		f(st)
+	}
+	w.must(server.Create(w.t.Context(), st))
+	return st
+}
+
+func (w *world) stack() *v1alpha1.AuthStack {
+	w.t.Helper()
+	st := &v1alpha1.AuthStack{}
+	w.must(server.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "sso"}, st))
+	return st
+}
+
+func (w *world) list(into client.ObjectList) {
+	w.t.Helper()
+	w.must(server.List(w.t.Context(), into, client.InNamespace(w.namespace)))
+}
+
+func (w *world) latencyTests() []v1alpha1.LatencyTest {
+	var tests v1alpha1.LatencyTestList
+	w.list(&tests)
+	return tests.Items
+}
+
+func (w *world) ready() bool {
+	st := w.stack()
+	return st.Status.ObservedGeneration == st.Generation && meta.IsStatusConditionTrue(st.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// change the stack as a user does.
+func (w *world) change(f func(*v1alpha1.AuthStack)) {
+	w.t.Helper()
+	st := w.stack()
+	before := st.DeepCopy()
+	f(st)
+	w.must(server.Patch(w.t.Context(), st, client.MergeFrom(before)))
+}
+
+// recordedEvents are the events that the operator emitted.
+type recordedEvents struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (r *recordedEvents) Eventf(_ runtime.Object, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, kind+" "+reason+" "+action+" "+fmt.Sprintf(note, args...))
+}
+
+func (r *recordedEvents) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.list...)
+}
