@@ -145,6 +145,19 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
+// The operator reaches the databases of stacks through their NetworkPolicies, which know it by this label.
+func TestTheOperatorKeepsItsLabel(t *testing.T) {
+	for _, object := range objects(t, render(t, "--set", "nameOverride=other")) {
+		if object["kind"] != "Deployment" {
+			continue
+		}
+		pod := object["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)["labels"].(map[string]any)
+		if got := pod["app.kubernetes.io/name"]; got != "authstack" {
+			t.Errorf("with nameOverride the operator's Pods are labelled app.kubernetes.io/name=%v", got)
+		}
+	}
+}
+
 func TestChartPassesLint(t *testing.T) {
 	if output, err := helm(t, "lint", "--strict", "charts/authstack"); err != nil {
 		t.Errorf("%v\n%s", err, output)

@@ -15,8 +15,9 @@
 {{- end }}
 {{- end }}
 
+{{- /* The name is fixed: the NetworkPolicies of stacks let the operator in by this label. */ -}}
 {{- define "authstack.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "authstack.name" . }}
+app.kubernetes.io/name: authstack
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end }}
