@@ -29,16 +29,6 @@ func TestMain(m *testing.M) {
 	if err := command.Run(); err != nil {
 		panic(err)
 	}
-	// go test's cache knows the files that this process reads, not those that helm reads.
-	err := filepath.WalkDir(filepath.Join(root, "charts"), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			_, err = os.ReadFile(path)
-		}
-		return err
-	})
-	if err != nil {
-		panic(err)
-	}
 	os.Exit(m.Run())
 }
 
@@ -186,6 +176,16 @@ func render(t *testing.T, arguments ...string) []byte {
 
 func helm(t *testing.T, arguments ...string) ([]byte, error) {
 	t.Helper()
+	// go test's cache knows the files that this process reads while tests run, not those that helm reads.
+	err := filepath.WalkDir(filepath.Join(root, "charts"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	command := exec.CommandContext(t.Context(), "bin/helm", arguments...)
 	command.Dir = root
 	return command.CombinedOutput()
