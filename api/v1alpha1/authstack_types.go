@@ -10,7 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=ast,categories={all,authstack}
+// +kubebuilder:resource:shortName=ast,categories=all
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.status.identityProvider.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.identityProvider.version`
 // +kubebuilder:printcolumn:name="Database",type=string,JSONPath=`.status.database.provider`

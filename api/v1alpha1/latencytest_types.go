@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=lt,categories={all,authstack}
+// +kubebuilder:resource:shortName=lt,categories=all
 // +kubebuilder:printcolumn:name="Stack",type=string,JSONPath=`.spec.stackRef.name`
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`
 // +kubebuilder:printcolumn:name="Login p95",type=string,JSONPath=`.status.loginP95`

@@ -35,7 +35,8 @@ else
   say "starting Kubernetes (the first time it is built: about ten minutes)"
   devcluster up
   KUBECONFIG=$(devcluster kubeconfig)
-  export KUBECONFIG
+  PATH="$(devcluster envtest-assets):$PATH" # with the kubectl of this Kubernetes
+  export KUBECONFIG PATH
   say "building and loading images (the first time: some minutes)"
   devcluster addon postgres-operator
   devcluster load "$operator_image" "$k6_image" docker.io/library/postgres:17 docker.io/library/redis:8 \
@@ -51,12 +52,7 @@ helm upgrade --install authstack charts/authstack --namespace authstack-system -
 kubectl -n authstack-system rollout status deployment --timeout=3m
 
 say "applying two AuthStacks: authentik on Zalando's PostgreSQL, Authelia on a standalone one"
-# Zalando's own Pods are not restricted (they run Spilo, which starts as root); all of ours are.
-kubectl apply -f - <<'Y'
-{apiVersion: v1, kind: Namespace, metadata: {name: demo, labels: {pod-security.kubernetes.io/enforce: privileged, pod-security.kubernetes.io/warn: restricted}}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: demo-authelia, labels: {pod-security.kubernetes.io/enforce: restricted}}}
-Y
+kubectl apply -f hack/demo/namespaces.yaml
 kubectl apply -f hack/demo/authentik.yaml -f hack/demo/authelia.yaml
 
 # follow NAMESPACE STACK JSONPATH WANT LIMIT WHAT: waits until the field has the value and shows how it goes.
