@@ -110,6 +110,9 @@ type fakeUsers struct {
 	made  int
 	token string
 	err   error
+	// tells has it answer with what it was told, which told keeps.
+	tells bool
+	told  []string
 }
 
 func (f *fakeUsers) EnsureUser(_ context.Context, _, token, username, password string) error {
@@ -117,6 +120,10 @@ func (f *fakeUsers) EnsureUser(_ context.Context, _, token, username, password s
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return f.err
+	}
+	if f.tells {
+		f.told = append(f.told, token, password)
+		return fmt.Errorf("the token %s may not give the password %s", token, password)
 	}
 	if _, found := f.held[username]; !found {
 		f.made++

@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
 // The API server of these tests, and a client of it that no fault touches.
@@ -20,6 +23,26 @@ var (
 	server client.WithWatch
 )
 
+// logged is what the operator logs.
+var logged logBuffer
+
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
@@ -27,6 +50,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "These tests need a real API server: run make test-api, or set KUBEBUILDER_ASSETS to the directory that devcluster envtest-assets prints.")
 		return 1
 	}
+	ctrl.SetLogger(zap.New(zap.WriteTo(&logged), zap.UseDevMode(true)))
 	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
 	var err error
 	if config, err = environment.Start(); err != nil {

@@ -1,0 +1,136 @@
+package controllers
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// counted counts the requests of an operator on their way to the API server.
+type counted struct {
+	next          http.RoundTripper
+	reads, writes *atomic.Int64
+	mu            *sync.Mutex
+	last          *[]string
+}
+
+func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet {
+		c.reads.Add(1)
+	} else {
+		c.writes.Add(1)
+		c.mu.Lock()
+		*c.last = append(*c.last, request.Method+" "+request.URL.Path)
+		c.mu.Unlock()
+	}
+	return c.next.RoundTrip(request)
+}
+
+// operator is a whole manager with its cache, as cmd/manager starts it.
+type operator struct {
+	manager       ctrl.Manager
+	reads, writes *atomic.Int64
+	reconciles    atomic.Int64
+	mu            sync.Mutex
+	requests      []string
+}
+
+func startOperator(t testing.TB, database Databases, users Users, logs Logs, concurrency int, namespaces ...string) *operator {
+	t.Helper()
+	o := &operator{reads: &atomic.Int64{}, writes: &atomic.Int64{}}
+	own := rest.CopyConfig(config)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted{next: next, reads: o.reads, writes: o.writes, mu: &o.mu, last: &o.requests}
+	})
+	mgr, err := ctrl.NewManager(own, ctrl.Options{Scheme: NewScheme(), Cache: CacheOptions(namespaces),
+		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: crconfig.Controller{SkipNameValidation: ptr.To(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stacks := &AuthStackReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
+		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency}
+	tests := &LatencyTestReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
+		Logs: logs, Users: users, Now: time.Now, Random: rand.Reader, Concurrency: concurrency}
+	if err := stacks.SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	if err := tests.SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	o.manager = mgr
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+func TestUnchangedStackWritesNothing(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	o := startOperator(t, w.database, w.users, w.logs, 2, w.namespace)
+	w.create()
+	g.Eventually(func() bool {
+		w.kubelet()
+		st := w.stack()
+		return st.Status.Latency != nil && st.Status.Latency.Verdict == v1alpha1.VerdictPassed && w.ready()
+	}, "60s", "200ms").Should(BeTrue(), w.describe())
+	// The clean-up after the test and the events that are still on their way.
+	var writes int64
+	g.Eventually(func() bool {
+		before := writes
+		writes = o.writes.Load()
+		return before == writes
+	}, "30s", "3s").Should(BeTrue())
+
+	// A kubelet's heartbeat has the stack looked at ten times.
+	reads := o.reads.Load()
+	for i := range 10 {
+		deployment := &appsv1.Deployment{}
+		w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "sso-authentik-server"}, deployment))
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True", Reason: "beat", Message: string(rune('a' + i))}}
+		w.must(w.client.Status().Update(t.Context(), deployment))
+		time.Sleep(150 * time.Millisecond)
+	}
+	g.Expect(o.reads.Load()).To(BeNumerically(">", reads), "the stack was looked at")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g.Expect(o.writes.Load()-writes).To(BeZero(), "requests: %v", o.requests[writes:])
+}
+
+func TestDriftIsTakenBack(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	startOperator(t, w.database, w.users, w.logs, 2, w.namespace)
+	w.create(func(st *v1alpha1.AuthStack) { st.Spec.Latency = &v1alpha1.LatencySpec{Mode: v1alpha1.LatencyManual} })
+	g.Eventually(func() bool { w.kubelet(); return w.ready() }, "60s", "200ms").Should(BeTrue(), w.describe())
+	key := client.ObjectKey{Namespace: w.namespace, Name: "sso-authentik-server"}
+	deployment := &appsv1.Deployment{}
+	w.must(w.client.Get(t.Context(), key, deployment))
+	before := deployment.DeepCopy()
+	deployment.Spec.Replicas = ptr.To(int32(0))
+	w.must(w.client.Patch(t.Context(), deployment, client.MergeFrom(before)))
+	g.Eventually(func() int32 {
+		w.must(w.client.Get(t.Context(), key, deployment))
+		return *deployment.Spec.Replicas
+	}, "10s", "100ms").Should(Equal(int32(2)))
+	w.must(w.client.Delete(t.Context(), deployment))
+	g.Eventually(func() error { return w.client.Get(t.Context(), key, deployment) }, "10s", "100ms").Should(Succeed())
+}
