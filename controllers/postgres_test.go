@@ -1,0 +1,200 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/internal/sqlclient"
+	"authstack.dev/authstack/internal/stack"
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/gomega"
+)
+
+// postgres starts a real PostgreSQL of this machine on a port of its own and returns the port.
+func postgres(t *testing.T) int32 {
+	t.Helper()
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) == 0 {
+		t.Fatal("these tests need a real PostgreSQL: apt-get install postgresql, or make test-api")
+	}
+	sort.Strings(found)
+	bin := filepath.Dir(found[len(found)-1])
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	_ = listener.Close()
+	// PostgreSQL refuses to run as root, and its folder must be its user's.
+	dir, err := os.MkdirTemp("", "authstack-postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	attributes := &syscall.SysProcAttr{}
+	if os.Getuid() == 0 {
+		account, err := user.Lookup("postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.Atoi(account.Uid)
+		gid, _ := strconv.Atoi(account.Gid)
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+		attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	data, passwords := filepath.Join(dir, "data"), filepath.Join(dir, "password")
+	if err := os.WriteFile(passwords, []byte("superuser-password"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(filepath.Join(bin, name), args...)
+		cmd.SysProcAttr, cmd.Dir = attributes, dir
+		return cmd
+	}
+	if out, err := run("initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwords, "-E", "UTF8", "--no-sync", "--locale=C.UTF-8").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	serve := run("postgres", "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "autovacuum=off")
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = serve.Process.Signal(syscall.SIGINT)
+		_ = serve.Wait()
+	})
+	return int32(port)
+}
+
+func TestDatabaseEdge(t *testing.T) {
+	port := postgres(t)
+	ctx := t.Context()
+	admin := func() *pgx.Conn {
+		t.Helper()
+		var conn *pgx.Conn
+		NewWithT(t).Eventually(func() (err error) {
+			conn, err = pgx.Connect(ctx, fmt.Sprintf("host=127.0.0.1 port=%d user=postgres password=superuser-password dbname=postgres sslmode=disable", port))
+			return err
+		}, "20s", "100ms").Should(Succeed())
+		return conn
+	}
+	conn := admin()
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, statement := range []string{
+		`CREATE ROLE authentik LOGIN PASSWORD 'canary-password-0123456789'`,
+		`CREATE DATABASE authentik OWNER authentik`,
+		`ALTER ROLE authentik SET work_mem = '5MB'`,
+	} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	target := stack.DatabaseTarget{Host: "127.0.0.1", Port: port, Database: "authentik", User: "authentik", Password: "canary-password-0123456789", SSLMode: "disable"}
+	database := &sqlclient.Client{}
+
+	t.Run("a database says what it has in force", func(t *testing.T) {
+		g := NewWithT(t)
+		facts, err := database.Observe(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(facts.Version).To(MatchRegexp(`^[0-9]+(\.[0-9]+)?`))
+		g.Expect(facts.Encoding).To(Equal("UTF8"))
+		g.Expect(facts.Settings["fsync"].Value).To(Equal("off"))
+		g.Expect(facts.Settings["shared_buffers"].Value).To(Equal("2048"))
+		g.Expect(facts.Settings["shared_buffers"].Unit).To(Equal("8kB"))
+		g.Expect(facts.Settings["shared_buffers"].Source).To(Equal("command line"))
+		g.Expect(facts.Settings["shared_buffers"].BootValue).NotTo(BeEmpty())
+		g.Expect(facts.Settings["work_mem"].Value).To(Equal("5120"), "the settings of the role are in effect")
+		g.Expect(facts.RoleSettings).To(BeEmpty(), "a setting of the role outside of its database is not ours")
+		g.Expect(facts.Migrated).To(BeFalse())
+	})
+	t.Run("settings of the role are set where they differ, and taken back", func(t *testing.T) {
+		g := NewWithT(t)
+		want := map[string]string{"jit": "off", "join_collapse_limit": "4", "plan_cache_mode": "force_custom_plan", "search_path": `it's "public"`}
+		delete(want, "search_path")
+		changed, err := database.SetRole(ctx, target, nil, want, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(changed).To(BeTrue())
+		facts, err := database.Observe(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(facts.RoleSettings).To(Equal(want))
+		g.Expect(facts.Settings["jit"].Value).To(Equal("off"))
+		g.Expect(facts.Settings["jit"].Source).To(Equal("database user"))
+		var before, after string
+		g.Expect(conn.QueryRow(ctx, `SELECT pg_current_wal_insert_lsn()::text`).Scan(&before)).To(Succeed())
+		changed, err = database.SetRole(ctx, target, facts.RoleSettings, want, []string{"enable_sort"})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(changed).To(BeFalse())
+		g.Expect(conn.QueryRow(ctx, `SELECT pg_current_wal_insert_lsn()::text`).Scan(&after)).To(Succeed())
+		g.Expect(after).To(Equal(before), "what is already so writes nothing")
+		_, err = database.SetRole(ctx, target, facts.RoleSettings, map[string]string{"jit": "off"}, []string{"join_collapse_limit", "plan_cache_mode"})
+		g.Expect(err).NotTo(HaveOccurred())
+		facts, err = database.Observe(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(facts.RoleSettings).To(Equal(map[string]string{"jit": "off"}))
+	})
+	t.Run("ANALYZE reaches every table of the role", func(t *testing.T) {
+		g := NewWithT(t)
+		own, err := pgx.Connect(ctx, fmt.Sprintf("host=127.0.0.1 port=%d user=authentik password=%s dbname=authentik sslmode=disable", port, target.Password))
+		g.Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = own.Close(context.Background()) }()
+		for _, statement := range []string{
+			`CREATE TABLE django_migrations (id int); INSERT INTO django_migrations VALUES (1)`,
+			`CREATE TABLE "Odd ""name" (id int); INSERT INTO "Odd ""name" SELECT generate_series(1, 1000)`,
+		} {
+			_, err := own.Exec(ctx, statement)
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		facts, err := database.Observe(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(facts.Migrated).To(BeTrue())
+		g.Expect(facts.Tables).To(Equal(2))
+		g.Expect(facts.NeverAnalyzed).To(Equal(2))
+		g.Expect(database.Analyze(ctx, target)).To(Succeed())
+		g.Eventually(func() int {
+			facts, err = database.Observe(ctx, target)
+			g.Expect(err).NotTo(HaveOccurred())
+			return facts.NeverAnalyzed
+		}, "5s", "100ms").Should(BeZero())
+	})
+	t.Run("a refusal is told in the server's words and without the password", func(t *testing.T) {
+		g := NewWithT(t)
+		wrong := target
+		wrong.Password = "canary-wrong-0123456789"
+		_, err := database.Observe(ctx, wrong)
+		g.Expect(err).To(MatchError(`password authentication failed for user "authentik" (SQLSTATE 28P01)`))
+		wrong = target
+		wrong.Port = 1
+		_, err = database.Observe(ctx, wrong)
+		g.Expect(err).To(MatchError(ContainSubstring("connection refused")))
+		wrong = target
+		wrong.SSLMode = "require"
+		_, err = database.Observe(ctx, wrong)
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(err.Error()).NotTo(ContainSubstring("canary"))
+		_, err = database.SetRole(ctx, target, nil, map[string]string{"shared_buffers": "1GB"}, nil)
+		g.Expect(err).To(MatchError(ContainSubstring("SQLSTATE 55P02")))
+	})
+	t.Run("a server that accepts and says nothing is given up in time", func(t *testing.T) {
+		g := NewWithT(t)
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		g.Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = silent.Close() }()
+		mute := target
+		mute.Port = int32(silent.Addr().(*net.TCPAddr).Port)
+		began := time.Now()
+		_, err = (&sqlclient.Client{Timeout: 500 * time.Millisecond}).Observe(ctx, mute)
+		g.Expect(err).To(MatchError(ContainSubstring("no answer in time")))
+		g.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+	})
+}
