@@ -57,7 +57,8 @@ type Subject struct {
 
 // Row is one endpoint. Percentiles are over the requests that answered as expected.
 type Row struct {
-	Scenario string `json:"scenario"`
+	// Scenario is called name in the file: scenarios[] are rows of name and endpoint.
+	Scenario string `json:"name"`
 	Endpoint string `json:"endpoint"`
 	Requests int64  `json:"requests"`
 	Failed   int64  `json:"failed"`
