@@ -93,7 +93,7 @@ func TestAStackComesBackToTheSameStateAfterEachOfItsPodsIsDeleted(t *testing.T) 
 func TestTheOperatorKilledAgainAndAgainWhileAStackIsMadeStillMakesIt(t *testing.T) {
 	const namespace, name = "e2e-kill", "sso"
 	makeNamespace(t, namespace)
-	apply(t, fmt.Sprintf(minimalAuthentik, name, namespace))
+	apply(t, fmt.Sprintf(smallAuthentik, name, namespace))
 	for i := range 6 {
 		time.Sleep(time.Duration(700+600*i) * time.Millisecond)
 		// -9: no chance to finish anything. The kubelet starts it again.
@@ -129,11 +129,17 @@ func TestARestartOfTheAPIServerChangesNothing(t *testing.T) {
 	sameShape(t, before, shape(t, authentikNamespace, authentikStack))
 }
 
-const minimalAuthentik = `
+const smallAuthentik = `
 apiVersion: authstack.dev/v1alpha1
 kind: AuthStack
 metadata: {name: %s, namespace: %s}
 spec:
   host: sso.example.com
-  authentik: {version: "2026.8.3"}
+  authentik:
+    version: "2026.8.3"
+    # Small requests: two cores hold the demo's stacks beside this one.
+    server: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
+    worker: {resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
+  postgres: {resources: {requests: {cpu: 20m, memory: 256Mi}, limits: {memory: 512Mi}}}
+  latency: {scenarios: [{name: Login, iterations: 20, warmUpIterations: 2}]}
 `

@@ -23,7 +23,11 @@ kind: AuthStack
 metadata: {name: %s, namespace: %s}
 spec:
   host: sso.example.com
-  authentik: {version: "2025.8.4", server: {replicas: 1}}
+  authentik:
+    version: "2025.8.4"
+    server: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
+    worker: {resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
+  postgres: {resources: {requests: {cpu: 20m, memory: 256Mi}, limits: {memory: 512Mi}}}
   deletionPolicy: Delete
   latency: {mode: Manual}
 `, name, namespace))

@@ -164,7 +164,7 @@ func stackReady(ctx context.Context, namespace, name string) error {
 
 func waitReady(t *testing.T, namespace, name string) {
 	t.Helper()
-	eventually(t, "AuthStack "+namespace+"/"+name+" Ready", 8*time.Minute, func(ctx context.Context) error {
+	eventually(t, "AuthStack "+namespace+"/"+name+" Ready", 5*time.Minute, func(ctx context.Context) error {
 		return stackReady(ctx, namespace, name)
 	})
 }
