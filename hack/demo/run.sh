@@ -55,6 +55,15 @@ say "applying two AuthStacks: authentik on Zalando's PostgreSQL, Authelia on a s
 kubectl apply -f hack/demo/namespaces.yaml
 kubectl apply -f hack/demo/authentik.yaml -f hack/demo/authelia.yaml
 
+# Stacks of an earlier run are measured again: what is shown at the end was measured now.
+declare -A measured_before
+measure_again() { # NAMESPACE STACK
+  measured_before[$1/$2]=$(kubectl -n "$1" get authstack "$2" -o 'jsonpath={.status.latency.testName}')
+  [ -z "${measured_before[$1/$2]}" ] || kubectl -n "$1" annotate authstack "$2" --overwrite "authstack.dev/requestedAt=$(date +%s%N)" >/dev/null
+}
+measure_again demo sso
+measure_again demo-authelia gate
+
 # follow NAMESPACE STACK JSONPATH WANT LIMIT WHAT: waits until the field has the value and shows how it goes.
 follow() {
   local namespace=$1 stack=$2 path=$3 want=$4 limit=$5 what=$6 last="" now value since=$SECONDS
@@ -78,14 +87,20 @@ for at in demo/sso demo-authelia/gate; do
 done
 kubectl get authstacks -A
 
-# measured NAMESPACE STACK FILE: waits for a verdict of the present generation and writes the reports.
+# measured NAMESPACE STACK FILE: waits for a verdict and writes the reports.
 measured() {
-  local namespace=$1 stack=$2 file=$3 test verdict attempt generation
+  local namespace=$1 stack=$2 file=$3 test verdict attempt before since
   for attempt in 1 2; do
-    generation=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.metadata.generation}')
-    follow "$namespace" "$stack" '{.status.latency.testedGeneration}/{.status.latency.running}' "^$generation/\$" 900 "measured"
-    test=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.status.latency.testName}')
+    before=${measured_before[$namespace/$stack]}
+    since=$SECONDS
+    while :; do
+      test=$(kubectl -n "$namespace" get authstack "$stack" -o 'jsonpath={.status.latency.testName}' 2>/dev/null || true)
+      [ -z "$test" ] || [ "$test" = "$before" ] || break
+      ((SECONDS - since < 900)) || fail "$namespace/$stack: no verdict within 900s; see kubectl -n $namespace describe latencytests"
+      sleep 2
+    done
     verdict=$(kubectl -n "$namespace" get latencytest "$test" -o 'jsonpath={.status.verdict}')
+    printf '\n[%4ds] ' $((SECONDS - started))
     kubectl authstack report "$test" -n "$namespace" -o table
     kubectl authstack report "$test" -n "$namespace" -o json >"$out/$file.json"
     kubectl authstack report "$test" -n "$namespace" -o html >"$out/$file.html"
@@ -93,11 +108,8 @@ measured() {
       Passed | Failed) return 0 ;;
       Inconclusive)
         [ "$attempt" = 1 ] || break
-        say "the run proves nothing (see the guards); once more"
-        kubectl -n "$namespace" annotate latencytest "$test" --overwrite "authstack.dev/requestedAt=$(date +%s)" >/dev/null
-        kubectl -n "$namespace" wait latencytest "$test" --for=jsonpath='{.status.verdict}'= --timeout=60s >/dev/null 2>&1 || sleep 5
-        kubectl -n "$namespace" wait latencytest "$test" --for=jsonpath='{.status.conditions[?(@.type=="Reconciling")].status}'=True --timeout=30s >/dev/null 2>&1 || true
-        until [ "$(kubectl -n "$namespace" get latencytest "$test" -o 'jsonpath={.status.verdict}')" != "" ]; do sleep 3; done
+        say "the run proves nothing, see the guards; once more"
+        measure_again "$namespace" "$stack"
         ;;
       *) break ;;
     esac

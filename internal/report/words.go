@@ -10,12 +10,20 @@ import (
 
 // doubleWarning is said before any figure of a double.
 func doubleWarning(s Subject) string {
-	return fmt.Sprintf("DOUBLE: a stand-in ran, not %s. These figures are not the product's.", s.IdentityProvider)
+	return fmt.Sprintf("DOUBLE: a stand-in ran, not %s. These figures are not the product's.", productName(s.IdentityProvider))
+}
+
+// productName is a product as its makers write it.
+func productName(provider string) string {
+	if provider == "authelia" {
+		return "Authelia"
+	}
+	return provider
 }
 
 // describe is the subject in a line.
 func describe(s Subject) string {
-	product := strings.TrimSpace(s.IdentityProvider + " " + s.Version)
+	product := strings.TrimSpace(productName(s.IdentityProvider) + " " + s.Version)
 	if s.Double {
 		product = "DOUBLE of " + product
 	}
