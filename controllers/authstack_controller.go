@@ -55,6 +55,8 @@ type AuthStackReconciler struct {
 	// Now and Random are the clock and the source of generated secrets.
 	Now    func() time.Time
 	Random io.Reader
+	// Namespaces to work in; all where empty.
+	Namespaces []string
 	// Concurrency is the number of stacks that are reconciled at once.
 	Concurrency int
 

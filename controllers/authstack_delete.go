@@ -54,6 +54,9 @@ func (r *AuthStackReconciler) remove(ctx context.Context, s *scope) kube.Outcome
 	return kube.Outcome{State: kube.Suspended}
 }
 
+// managedByLabel tells what the operator made.
+const managedByLabel = "app.kubernetes.io/managed-by"
+
 // dataOf is what holds a stack's data or opens it: its volumes, its Secrets and the cluster of Zalando's
 // operator, whose volumes and Secrets that operator deletes with the cluster.
 func (r *AuthStackReconciler) dataOf(ctx context.Context, st *v1alpha1.AuthStack) ([]client.Object, error) {
@@ -64,6 +67,9 @@ func (r *AuthStackReconciler) dataOf(ctx context.Context, st *v1alpha1.AuthStack
 	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
+		if secret.Labels[managedByLabel] != "authstack" {
+			continue // A user's, labelled so that the stack looks at it.
+		}
 		if controller := metav1.GetControllerOf(secret); controller == nil || controller.UID == st.UID {
 			data = append(data, withKind(secret, "Secret"))
 		}

@@ -12,6 +12,8 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,7 +64,7 @@ func startOperator(t testing.TB, database Databases, users Users, logs Logs, con
 		t.Fatal(err)
 	}
 	stacks := &AuthStackReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency}
+		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	tests := &LatencyTestReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Logs: logs, Users: users, Now: time.Now, Random: rand.Reader, Concurrency: concurrency}
 	if err := stacks.SetupWithManager(mgr); err != nil {
@@ -133,4 +135,34 @@ func TestDriftIsTakenBack(t *testing.T) {
 	}, "10s", "100ms").Should(Equal(int32(2)))
 	w.must(w.client.Delete(t.Context(), deployment))
 	g.Eventually(func() error { return w.client.Get(t.Context(), key, deployment) }, "10s", "100ms").Should(Succeed())
+}
+
+func TestReferences(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	startOperator(t, w.database, w.users, w.logs, 2, w.namespace)
+	w.create(func(st *v1alpha1.AuthStack) {
+		st.Spec.Latency = &v1alpha1.LatencySpec{Mode: v1alpha1.LatencyManual}
+		st.Spec.Authentik.Blueprints = []v1alpha1.LocalReference{{Name: "mine"}}
+	})
+	g.Eventually(func() string {
+		w.kubelet()
+		c := conditionIn(w.stack().Status.Conditions, v1alpha1.ConditionIdentityProviderReady)
+		if c == nil {
+			return ""
+		}
+		return c.Reason
+	}, "30s", "200ms").Should(Equal(v1alpha1.ReasonSecretMissing), w.describe())
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "mine"}, Data: map[string]string{"a.yaml": "version: 1"}}
+	w.must(w.client.Create(t.Context(), config))
+	g.Eventually(func() bool { w.kubelet(); return w.ready() }, "60s", "200ms").Should(BeTrue(), w.describe())
+	key := client.ObjectKey{Namespace: w.namespace, Name: "sso-authentik-worker"}
+	worker := &appsv1.Deployment{}
+	w.must(w.client.Get(t.Context(), key, worker))
+	before := worker.Generation
+	config.Data["a.yaml"] = "version: 2"
+	w.must(w.client.Update(t.Context(), config))
+	g.Eventually(func() int64 {
+		w.must(w.client.Get(t.Context(), key, worker))
+		return worker.Generation
+	}, "10s", "100ms").Should(BeNumerically(">", before), "a changed blueprint reaches the worker at once")
 }

@@ -95,6 +95,9 @@ func (r *AuthStackReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	if err := indexReferences(mgr); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("authstack").
 		For(&v1alpha1.AuthStack{}, builder.WithPredicates(meant())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(r.Concurrency, 1)})
@@ -117,7 +120,7 @@ func (r *AuthStackReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	r.zalando = &zalandoWatch{cache: mgr.GetCache(), controller: built}
-	return nil
+	return r.watchReferences(mgr, built)
 }
 
 func stackOfLabel(_ context.Context, obj client.Object) []reconcile.Request {

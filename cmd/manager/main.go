@@ -23,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=authstack-system,verbs=get;create;update
-
 type options struct {
 	images            stack.Images
 	k6PullPolicy      string
@@ -100,6 +98,7 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Database: &sqlclient.Client{}, Images: o.images, OperatorNamespace: o.operatorNamespace,
 		Now: time.Now, Random: rand.Reader, Concurrency: o.concurrency,
+		Namespaces: splitNamespaces(o.namespaces),
 	}).SetupWithManager(mgr)
 	if err != nil {
 		return err
