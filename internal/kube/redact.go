@@ -71,5 +71,9 @@ type redacted struct {
 
 func (e *redacted) Error() string { return e.text }
 
-// Is answers for the error without giving it away.
+// Is and As answer for the error, so that it can still be told a conflict or a refusal; what is logged
+// is its redacted text.
 func (e *redacted) Is(target error) bool { return errors.Is(e.err, target) }
+
+// As finds what the error is.
+func (e *redacted) As(target any) bool { return errors.As(e.err, target) }
