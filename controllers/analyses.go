@@ -5,9 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // The bounds of ANALYZE: how long one may take, and how many run at once.

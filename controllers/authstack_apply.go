@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/stack"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -20,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // apply brings the objects of the phases about, in the order of their dependencies, and takes away

@@ -5,10 +5,6 @@ import (
 	"io"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/facts"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/stack"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -16,6 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=authstack.dev,resources=authstacks,verbs=get;list;watch;patch

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // askDatabase asks the database about itself, where the plan says how to reach it and it can be there.

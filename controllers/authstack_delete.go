@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/stack"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // remove lets a stack go. The garbage collector takes what it controls. Its data, and the Secrets that
@@ -47,7 +48,8 @@ func (r *AuthStackReconciler) remove(ctx context.Context, s *scope) kube.Outcome
 			kube.Truncate("deletionPolicy is Retain, so these were kept: "+names(data)))
 	}
 	controllerutil.RemoveFinalizer(s.after, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, s.after, client.MergeFromWithOptions(s.stack, client.MergeFromWithOptimisticLock{}), kube.FieldManager); client.IgnoreNotFound(err) != nil {
+	err = r.Client.Patch(ctx, s.after, client.MergeFromWithOptions(s.stack, client.MergeFromWithOptimisticLock{}), kube.FieldManager)
+	if client.IgnoreNotFound(err) != nil {
 		return kube.Outcome{Err: err}
 	}
 	r.forget(s.stack.UID)
@@ -128,7 +130,8 @@ func (r *AuthStackReconciler) retain(ctx context.Context, st *v1alpha1.AuthStack
 		if !kube.Disown(obj) {
 			continue
 		}
-		if err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldManager); client.IgnoreNotFound(err) != nil {
+		err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), kube.FieldManager)
+		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("keeping %s: %w", obj.GetName(), err)
 		}
 	}

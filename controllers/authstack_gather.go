@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/facts"
-	"authstack.dev/authstack/internal/stack"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // gather fills the facts and builds the plan. It is built twice: the first one says how to reach the

@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 
-	"authstack.dev/authstack/internal/facts"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/stack"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // specHashAnnotation of a workload says which plan it is of.

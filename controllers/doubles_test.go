@@ -10,12 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/result"
 	"authstack.dev/authstack/internal/stack"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // fakeDatabases answer as a PostgreSQL does that has the settings of its configuration file in force.

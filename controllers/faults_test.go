@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // final is what a world holds in the end, without what differs between any two: uids, times, secrets.

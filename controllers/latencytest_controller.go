@@ -5,17 +5,18 @@ import (
 	"io"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/latency"
-	"authstack.dev/authstack/internal/schedule"
-	"authstack.dev/authstack/internal/stack"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/schedule"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=authstack.dev,resources=latencytests,verbs=get;list;watch;patch

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/latency"
-	"authstack.dev/authstack/internal/result"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/result"
 )
 
 const (
@@ -30,7 +31,8 @@ const (
 )
 
 // stuck are the reasons of a waiting container that do not go away.
-var stuck = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+var stuck = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+	"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
 // ended is whether a Job has come to an end, or to a standstill.
 func (r *LatencyTestReconciler) ended(ctx context.Context, t *run, job *batchv1.Job) (bool, error) {

@@ -7,12 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/latency"
-	"authstack.dev/authstack/internal/report"
-	"authstack.dev/authstack/internal/result"
-	"authstack.dev/authstack/internal/stack"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/report"
+	"authstack.dev/authstack/internal/result"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // resultLimit is how much a ConfigMap may hold, with room for the rest of the object.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/latency"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/latency"
 )
 
 // evidenceAnnotation on the first Job of a run holds what was seen just before it, so that an operator

@@ -4,9 +4,6 @@ import (
 	"context"
 	"io"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
-	"authstack.dev/authstack/internal/schedule"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/schedule"
 )
 
 // SetupWithManager has the manager run the reconciler. The reconciler of AuthStacks is set up first:

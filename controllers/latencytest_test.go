@@ -6,10 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/latency"
-	"authstack.dev/authstack/internal/report"
-	"authstack.dev/authstack/internal/result"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/report"
+	"authstack.dev/authstack/internal/result"
 )
 
 // newReadyWorld has a stack that is Ready and measures nothing by itself.

@@ -9,12 +9,13 @@ import (
 	"io"
 	"strings"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/idp"
-	"authstack.dev/authstack/internal/latency"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/idp"
+	"authstack.dev/authstack/internal/latency"
 )
 
 // AdminAPI is Users over the products' real admin APIs.

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/schedule"
-	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // stackGrace is how long a stack may come after its test before that counts as a mistake.
@@ -19,7 +20,8 @@ const stackGrace = 30 * time.Second
 
 // withoutStack is what becomes of a test whose stack is not there.
 func (r *LatencyTestReconciler) withoutStack(ctx context.Context, t *run) kube.Outcome {
-	message := fmt.Sprintf("there is no AuthStack %s in namespace %s; a LatencyTest measures a stack of its own namespace", t.test.Spec.StackRef.Name, t.test.Namespace)
+	message := fmt.Sprintf("there is no AuthStack %s in namespace %s; a LatencyTest measures a stack of its own namespace",
+		t.test.Spec.StackRef.Name, t.test.Namespace)
 	if t.test.Status.StartedAt != nil {
 		return r.finish(ctx, t, latency.Outcome{Verdict: v1alpha1.VerdictError, Message: "the stack was deleted during the run"})
 	}

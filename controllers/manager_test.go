@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // counted counts the requests of an operator on their way to the API server.
@@ -46,7 +47,6 @@ func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
 type operator struct {
 	manager       ctrl.Manager
 	reads, writes *atomic.Int64
-	reconciles    atomic.Int64
 	mu            sync.Mutex
 	requests      []string
 }

@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/internal/sqlclient"
-	"authstack.dev/authstack/internal/stack"
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/gomega"
+
+	"authstack.dev/authstack/internal/sqlclient"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // postgres starts a real PostgreSQL of this machine on a port of its own and returns the port.
@@ -36,7 +37,7 @@ func postgres(t *testing.T) int32 {
 	port := listener.Addr().(*net.TCPAddr).Port
 	_ = listener.Close()
 	// PostgreSQL refuses to run as root, and its folder must be its user's.
-	dir, err := os.MkdirTemp("", "authstack-postgres")
+	dir, err := os.MkdirTemp("", "authstack-postgres") //nolint:usetesting // the folders above t.TempDir are closed to the user postgres
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	dto "github.com/prometheus/client_model/go"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // BenchmarkThousandStacks has one operator make a thousand stacks on one API server, leaves them alone,

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/kube"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +22,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
 )
 
 // world is a namespace of a real API server with an operator that is stepped by hand, a clock, and a

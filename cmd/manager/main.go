@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/controllers"
-	"authstack.dev/authstack/internal/sqlclient"
-	"authstack.dev/authstack/internal/stack"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of every provider
@@ -21,6 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"authstack.dev/authstack/controllers"
+	"authstack.dev/authstack/internal/sqlclient"
+	"authstack.dev/authstack/internal/stack"
 )
 
 type options struct {
@@ -47,7 +48,8 @@ func main() {
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.IntVar(&o.concurrency, "max-concurrent-reconciles", 4, "stacks, and tests, that are worked on at once")
 	flag.StringVar(&o.namespaces, "watch-namespaces", "", "namespaces to work in, separated by commas; all where empty")
-	flag.StringVar(&o.operatorNamespace, "operator-namespace", ownNamespace(), "namespace that databases let the operator in from; where empty, Pods labelled app.kubernetes.io/name=authstack of any namespace")
+	flag.StringVar(&o.operatorNamespace, "operator-namespace", ownNamespace(),
+		"namespace that databases let the operator in from; where empty, Pods labelled app.kubernetes.io/name=authstack of any namespace")
 	logs := zap.Options{}
 	logs.BindFlags(flag.CommandLine)
 	flag.Parse()

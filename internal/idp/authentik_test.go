@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"authstack.dev/authstack/internal/idp"
 	. "github.com/onsi/gomega"
+
+	"authstack.dev/authstack/internal/idp"
 )
 
 const token = "canary-token-0123456789"

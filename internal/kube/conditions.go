@@ -4,9 +4,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // messageLimit bounds the message of a condition and of an event.

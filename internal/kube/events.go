@@ -10,7 +10,9 @@ import (
 
 // EmitTransitions says in events which of the conditions changed their status or reason. An event's
 // reason is the condition's. Normal is whether a condition's present state is nothing to worry about.
-func EmitTransitions(recorder events.EventRecorder, about runtime.Object, before, after []metav1.Condition, types []string, normal func(metav1.Condition) bool) {
+func EmitTransitions(recorder events.EventRecorder, about runtime.Object, before, after []metav1.Condition, types []string,
+	normal func(metav1.Condition) bool,
+) {
 	for _, kind := range types {
 		now := meta.FindStatusCondition(after, kind)
 		if now == nil {

@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // ApplySecret makes a Secret exist. Unlike other objects it is never forced: a Secret holds what was

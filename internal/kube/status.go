@@ -14,5 +14,5 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 		return false, nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return true, c.Status().Patch(ctx, after, patch, client.FieldOwner(FieldManager+"-status"))
+	return true, c.Status().Patch(ctx, after, patch, FieldManager+"-status")
 }

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // Annotations on a LatencyTest that the operator made.

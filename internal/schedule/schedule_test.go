@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/internal/facts"
-	"authstack.dev/authstack/internal/stack"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // Client connects to databases.
@@ -46,7 +47,7 @@ func (c *Client) Connect(ctx context.Context, target stack.DatabaseTarget) (*Ses
 	config.TLSConfig = nil
 	if target.SSLMode == "require" {
 		// sslmode=require encrypts and does not verify: the server's certificate is its own.
-		config.TLSConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec
+		config.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	}
 	config.RuntimeParams = map[string]string{"application_name": "authstack"}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -99,7 +100,8 @@ func (s *Session) Observe(ctx context.Context) (*facts.Database, error) {
 }
 
 func (s *Session) settings(ctx context.Context, db *facts.Database) error {
-	rows, err := s.conn.Query(ctx, `SELECT name, coalesce(setting, ''), coalesce(unit, ''), source, pending_restart, vartype, context, coalesce(boot_val, '') FROM pg_settings`)
+	rows, err := s.conn.Query(ctx, `SELECT name, coalesce(setting, ''), coalesce(unit, ''), source, pending_restart, vartype, context,
+		coalesce(boot_val, '') FROM pg_settings`)
 	if err != nil {
 		return err
 	}

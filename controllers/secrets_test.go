@@ -1,0 +1,100 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
+)
+
+func TestSecretsStaySecret(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	// A database that tells the password it was given, and an admin API that tells its token.
+	w.create()
+	w.users.tells = true
+	w.until("Ready", w.ready)
+	w.until("the token was told", func() bool { return len(w.users.told) > 0 })
+	var all corev1.SecretList
+	w.list(&all)
+	canaries := []string{}
+	for _, secret := range all.Items {
+		if secret.Labels[latency.TestLabel] != "" {
+			continue
+		}
+		for key, value := range secret.Data {
+			if key != "username" && key != "email" {
+				canaries = append(canaries, string(value))
+			}
+		}
+	}
+	g.Expect(len(canaries)).To(BeNumerically(">=", 4))
+	w.database.err = fmt.Errorf("the password %s is wrong", strings.Join(canaries, " "))
+	for range 10 {
+		_ = w.step()
+	}
+	g.Expect(conditionIn(w.stack().Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring("[redacted]"), w.describe())
+	w.users.tells, w.database.err = false, nil
+	w.fault = func(_ int, verb string, done bool) error {
+		if strings.HasPrefix(verb, "apply") && !done {
+			return fmt.Errorf("the webhook saw %s", strings.Join(canaries, " "))
+		}
+		return nil
+	}
+	w.change(func(st *v1alpha1.AuthStack) { st.Spec.Authentik.Server.Replicas = ptr.To(int32(3)) })
+	for range 5 {
+		if err := w.step(); err != nil {
+			g.Expect(err.Error()).To(ContainSubstring("[redacted]"))
+		}
+	}
+	w.fault = nil
+	w.until("Ready", w.ready)
+	w.settle()
+	canaries = append(canaries, w.users.told...)
+	g.Expect(w.users.told).NotTo(BeEmpty())
+	seen := strings.Join(w.events.all(), "\n") + w.describe() + strings.Join(w.final(), "\n") + logged.String()
+	var configs corev1.ConfigMapList
+	w.list(&configs)
+	for _, config := range configs.Items {
+		seen += fmt.Sprint(config.Data)
+	}
+	for _, canary := range canaries {
+		g.Expect(strings.Contains(seen, canary)).To(BeFalse(), "a secret of %d characters was seen", len(canary))
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	w.create(func(st *v1alpha1.AuthStack) {
+		st.Spec.Latency = &v1alpha1.LatencySpec{Schedule: "0 5 * * *", HistoryLimit: ptr.To(int32(2))}
+	})
+	w.until("Ready", w.ready)
+	w.settle()
+	g.Expect(w.latencyTests()).To(HaveLen(1))
+	next := w.stack().Status.Latency.NextScheduledAt
+	g.Expect(next).NotTo(BeNil())
+	g.Expect(next.UTC().Hour()).To(Equal(5))
+
+	// Three days pass in which nobody looks.
+	w.now = next.Add(72*time.Hour + time.Minute)
+	w.settle()
+	g.Expect(w.latencyTests()).To(HaveLen(2), "missed times count once")
+	g.Expect(w.stack().Status.Latency.NextScheduledAt.After(w.now)).To(BeTrue())
+
+	w.change(func(st *v1alpha1.AuthStack) {
+		st.Annotations = map[string]string{v1alpha1.RequestedAtAnnotation: "now"}
+	})
+	w.logs.each = 2 * time.Second
+	w.settle()
+	st := w.stack()
+	g.Expect(w.latencyTests()).To(HaveLen(2), "the history is bounded")
+	g.Expect(st.Status.LastHandledReconcileAt).To(Equal("now"))
+	g.Expect(st.Status.Latency.LoginP95).To(HavePrefix("2"))
+	g.Expect(w.ready()).To(BeTrue())
+}
