@@ -101,4 +101,3 @@ func (w *world) pod(name string, labels map[string]string, spec corev1.PodSpec, 
 	w.must(server.Status().Update(ctx, pod))
 	return pod
 }
-
