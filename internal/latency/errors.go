@@ -64,24 +64,40 @@ func jobError(job JobOutcome, run *result.Run) string {
 	if job.ExitCode != nil {
 		code = *job.ExitCode
 	}
-	switch job.PodReason {
-	case "", "Completed", "Error":
-	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
-		return fmt.Sprintf("The image of k6 could not be had (%s); give the operator one that this cluster can pull.", job.PodReason)
-	case "OOMKilled":
-		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
-	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
-		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", job.PodReason)
-	case "Unschedulable":
-		return "No node takes the Pod of k6; lower spec.generator.resources or make room."
-	default:
-		if code != 0 {
-			return fmt.Sprintf("The Pod of k6 did not run to its end (%s).", clip(job.PodReason, 100))
-		}
+	if message := podError(job.PodReason, code); message != "" {
+		return message
 	}
 	if job.DeadlineExceeded {
 		return "The Job did not end in time; raise spec.timeoutSeconds or lower the iterations."
 	}
+	if message := exitError(code, run); message != "" {
+		return message
+	}
+	return logError(job, run)
+}
+
+// podError is what Kubernetes says of a Pod that did not run to its end, or empty.
+func podError(reason string, code int32) string {
+	switch reason {
+	case "", "Completed", "Error":
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
+		return fmt.Sprintf("The image of k6 could not be had (%s); give the operator one that this cluster can pull.", reason)
+	case "OOMKilled":
+		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
+	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
+		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", reason)
+	case "Unschedulable":
+		return "No node takes the Pod of k6; lower spec.generator.resources or make room."
+	default:
+		if code != 0 {
+			return fmt.Sprintf("The Pod of k6 did not run to its end (%s).", clip(reason, 100))
+		}
+	}
+	return ""
+}
+
+// exitError is what k6's exit code says (k6 errext/exitcodes), or empty for a run to the end.
+func exitError(code int32, run *result.Run) string {
 	switch code {
 	case 0:
 	case -1:
@@ -111,6 +127,11 @@ func jobError(job JobOutcome, run *result.Run) string {
 	default:
 		return fmt.Sprintf("k6 ended with exit code %d; the log of the Job says why.", code)
 	}
+	return ""
+}
+
+// logError is why the log of a Job that ended well holds no result of it, or empty.
+func logError(job JobOutcome, run *result.Run) string {
 	switch err := job.LogError; {
 	case err == nil && run != nil && run.PlanID != job.Name:
 		return fmt.Sprintf("The log of Job %s holds the result of %.63q.", job.Name, run.PlanID)

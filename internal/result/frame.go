@@ -75,7 +75,7 @@ func Write(w io.Writer, run *Run) error {
 func unpack(text []byte, wantSum string, wantLength int) (*Run, error) {
 	packed, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	sum := sha256.Sum256(packed)
 	if len(packed) != wantLength || hex.EncodeToString(sum[:]) != wantSum {
@@ -83,12 +83,12 @@ func unpack(text []byte, wantSum string, wantLength int) (*Run, error) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(z, maxUnpacked+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case len(data) > maxUnpacked:
 		return nil, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrCorrupt, maxUnpacked)
 	}
@@ -97,14 +97,14 @@ func unpack(text []byte, wantSum string, wantLength int) (*Run, error) {
 		Format string `json:"format"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if head.Format != Format {
 		return nil, (&Run{Format: head.Format}).validate()
 	}
 	run := &Run{}
 	if err := json.Unmarshal(data, run); err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err := run.validate(); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func find(version string) (release, int, error) {
 			return releases[i], i, nil
 		}
 	}
-	return release{}, -1, fmt.Errorf("Authelia %s is not known; known are the releases 4.38 and 4.39", version) //nolint:staticcheck // a name
+	return release{}, -1, fmt.Errorf("Authelia %s is not known; known are the releases 4.38 and 4.39", version)
 }
 
 // needsGOMAXPROCS is whether a tag has to be told how many CPUs it may use.

@@ -47,7 +47,8 @@ func (z zalando) secret(role string) string { return ZalandoSecret(z.st, role) }
 func (z zalando) plan(in part.Input, order order) (Result, error) {
 	if !in.Facts.ZalandoInstalled {
 		return Result{State: part.Stalled(v1alpha1.ReasonPostgresOperatorMissing,
-			"the resource postgresqls.acid.zalan.do is not served: install Zalando's postgres-operator 1.15 or later (helm repository https://opensource.zalando.com/postgres-operator/charts/postgres-operator), or write spec.postgres.standalone in a new AuthStack")}, nil
+			"the resource postgresqls.acid.zalan.do is not served: install Zalando's postgres-operator 1.15 or later "+
+				"(helm repository https://opensource.zalando.com/postgres-operator/charts/postgres-operator), or write spec.postgres.standalone in a new AuthStack")}, nil
 	}
 	secretName := ZalandoSecret(z.st, order.role)
 	result := Result{Objects: []client.Object{z.cluster(order)}}
