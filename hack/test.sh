@@ -33,30 +33,36 @@ stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeo
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
 stage_e2e() { devcluster && hack/demo/run.sh && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
 
-passed=0 failed=0 names=()
-for stage in "${stages[@]}"; do
-  declare -F "stage_$stage" >/dev/null || { echo "no such stage: $stage (there are: ${all[*]})" >&2; exit 2; }
-done
-for stage in "${stages[@]}"; do
-  log="$root/out/test/$stage.log"
-  started=$SECONDS
-  printf '%-12s …\n' "$stage"
-  ("stage_$stage") >"$log" 2>&1 </dev/null &
-  pid=$!
-  while kill -0 $pid 2>/dev/null; do
-    sleep 1
-    if (((SECONDS - started) % 30 == 0)); then printf '%-12s %4ds  %s\n' "$stage" $((SECONDS - started)) "$(tail -n1 "$log" | cut -c1-100)"; fi
+main() {
+  passed=0 failed=0 names=()
+  for stage in "${stages[@]}"; do
+    declare -F "stage_$stage" >/dev/null || { echo "no such stage: $stage (there are: ${all[*]})" >&2; exit 2; }
   done
-  if wait $pid; then
-    passed=$((passed + 1))
-    printf '%-12s passed in %ds\n' "$stage" $((SECONDS - started))
-    grep -E '^(ok|--- PASS)' "$log" | sed 's/^/    /' | cut -c1-140 || true
-  else
-    failed=$((failed + 1)) names+=("$stage")
-    printf '%-12s FAILED after %ds; the end of %s:\n' "$stage" $((SECONDS - started)) "out/test/$stage.log"
-    { grep -nE -- '--- FAIL|^FAIL|panic:' "$log" | head -40; tail -n 80 "$log"; } | sed 's/^/    /'
-  fi
-done
-[ $failed = 0 ] || echo "failed: ${names[*]}"
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+  for stage in "${stages[@]}"; do
+    log="$root/out/test/$stage.log"
+    started=$SECONDS
+    printf '%-12s …\n' "$stage"
+    ("stage_$stage") >"$log" 2>&1 </dev/null &
+    pid=$!
+    while kill -0 $pid 2>/dev/null; do
+      sleep 1
+      if (((SECONDS - started) % 30 == 0)); then printf '%-12s %4ds  %s\n' "$stage" $((SECONDS - started)) "$(tail -n1 "$log" | cut -c1-100)"; fi
+    done
+    if wait $pid; then
+      passed=$((passed + 1))
+      printf '%-12s passed in %ds\n' "$stage" $((SECONDS - started))
+      grep -E '^(ok|--- PASS)' "$log" | sed 's/^/    /' | cut -c1-140 || true
+    else
+      failed=$((failed + 1)) names+=("$stage")
+      printf '%-12s FAILED after %ds; the end of %s:\n' "$stage" $((SECONDS - started)) "out/test/$stage.log"
+      { grep -nE -- '--- FAIL|^FAIL|panic:' "$log" | head -40; tail -n 80 "$log"; } | sed 's/^/    /'
+    fi
+  done
+  [ $failed = 0 ] || echo "failed: ${names[*]}"
+  echo "$passed passed, $failed failed"
+  [ $failed = 0 ]
+}
+
+# In a function, so that the whole script is read before it runs and an edit cannot change a run.
+main "$@"
+exit

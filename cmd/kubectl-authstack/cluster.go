@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // cluster is the one that the kubeconfig and the flags name.

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/report"
-	"authstack.dev/authstack/internal/result"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/report"
+	"authstack.dev/authstack/internal/result"
 )
 
 var writers = map[string]func(io.Writer, *report.Report) error{

@@ -5,9 +5,10 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 func newStatusCommand(c *cluster) *cobra.Command {

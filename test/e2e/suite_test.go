@@ -100,7 +100,7 @@ func apply(t *testing.T, manifest string) {
 // when the test ends.
 func makeNamespace(t *testing.T, name string) {
 	t.Helper()
-	apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {pod-security.kubernetes.io/enforce: restricted}}}`, name))
+	apply(t, fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  labels: {pod-security.kubernetes.io/enforce: restricted}\n", name))
 	t.Cleanup(func() {
 		_, _ = tryKubectl("delete", "authstacks,latencytests", "--all", "-n", name, "--wait", "--timeout=120s")
 		_, _ = tryKubectl("delete", "namespace", name, "--wait=false")

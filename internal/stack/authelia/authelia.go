@@ -59,7 +59,7 @@ func Product(st *v1alpha1.AuthStack) (part.Product, error) {
 	product := part.Product{Name: Name, Version: spec.Version, CacheHoldsSessions: true}
 	switch cached := st.Spec.Cache; {
 	case cached != nil && cached.Postgres != nil:
-		return part.Product{}, fmt.Errorf("Authelia never keeps sessions in PostgreSQL; write cache: {redis: {}} or cache: {memory: {}}") //nolint:staticcheck // a name
+		return part.Product{}, fmt.Errorf("Authelia never keeps sessions in PostgreSQL; write cache: {redis: {}} or cache: {memory: {}}")
 	case cached != nil && cached.Redis != nil:
 		product.Cache, product.CacheReason = part.CacheRedis, "spec.cache.redis: sessions survive a restart of Authelia and are shared by its replicas"
 	case cached != nil && cached.Memory != nil:

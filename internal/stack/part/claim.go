@@ -3,10 +3,11 @@ package part
 import (
 	"fmt"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // ClaimVolume is the name of the volume in a StatefulSet's claim template.

@@ -3,8 +3,9 @@ package part
 import (
 	"maps"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // Components of a stack, as in the label app.kubernetes.io/component.

@@ -6,9 +6,10 @@ package part
 import (
 	"io"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Images are the repositories and images that the operator was started with.
