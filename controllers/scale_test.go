@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -102,7 +103,9 @@ func awaitReady(b *testing.B, count int) {
 	for time.Now().Before(deadline) {
 		var stacks v1alpha1.AuthStackList
 		if err := server.List(context.Background(), &stacks); err != nil {
-			b.Fatal(err)
+			b.Log(err)
+			time.Sleep(time.Second)
+			continue
 		}
 		ready := 0
 		for i := range stacks.Items {
@@ -113,8 +116,8 @@ func awaitReady(b *testing.B, count int) {
 		if ready >= count {
 			return
 		}
-		b.Logf("%d of %d Ready", ready, count)
-		time.Sleep(3 * time.Second)
+		fmt.Fprintf(os.Stderr, "%d of %d Ready\n", ready, count)
+		time.Sleep(10 * time.Second)
 	}
 	b.Fatal("they did not become Ready")
 }
@@ -124,8 +127,10 @@ func kubeletOfAll(ctx context.Context, b *testing.B) {
 	for ctx.Err() == nil {
 		var deployments appsv1.DeploymentList
 		var sets appsv1.StatefulSetList
-		if server.List(ctx, &deployments) != nil || server.List(ctx, &sets) != nil {
-			return
+		if err := errors.Join(server.List(ctx, &deployments), server.List(ctx, &sets)); err != nil {
+			b.Log("the kubelet:", err)
+			time.Sleep(time.Second)
+			continue
 		}
 		for i := range deployments.Items {
 			d := &deployments.Items[i]

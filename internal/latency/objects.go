@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/loadtests/scenarios"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/loadtests/scenarios"
 )
 
 // The contract with the k6 image: k6 with the output extension at K6Binary, and nothing else; it

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/loadtests/scenarios"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/loadtests/scenarios"
 )
 
 func input(t *testing.T) JobInput {

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 func objective(name v1alpha1.ScenarioName, endpoint string, percentile int32, below time.Duration) v1alpha1.Objective {

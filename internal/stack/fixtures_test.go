@@ -7,14 +7,15 @@ import (
 	"io"
 	"testing"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/facts"
-	"authstack.dev/authstack/internal/stack"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // stream is randomness that is the same in every run of the tests.

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"authstack.dev/authstack/internal/stack"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"authstack.dev/authstack/internal/stack"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

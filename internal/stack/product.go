@@ -3,11 +3,12 @@ package stack
 import (
 	"errors"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack/authelia"
 	"authstack.dev/authstack/internal/stack/authentik"
 	"authstack.dev/authstack/internal/stack/part"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // product is an identity provider: another one is another folder and another value here.

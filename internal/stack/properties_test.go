@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"authstack.dev/authstack/internal/stack"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	psaapi "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"authstack.dev/authstack/internal/stack"
 )
 
 func eachCase(t *testing.T, check func(t *testing.T, in stack.Input)) {

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"authstack.dev/authstack/internal/result"
 	"go.k6.io/k6/v2/metrics"
+
+	"authstack.dev/authstack/internal/result"
 )
 
 // Bounds of what a script can make the process hold. A histogram takes about 200 kB, a series up to six.

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"authstack.dev/authstack/internal/result"
 	"go.k6.io/k6/v2/metrics"
+
+	"authstack.dev/authstack/internal/result"
 )
 
 func TestMemoryDoesNotFollowTheScript(t *testing.T) {

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"authstack.dev/authstack/internal/result"
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/lib/fsext"
 	"go.k6.io/k6/v2/metrics"
 	"go.k6.io/k6/v2/output"
+
+	"authstack.dev/authstack/internal/result"
 )
 
 const outputName = "authstack"

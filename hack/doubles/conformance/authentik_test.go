@@ -6,9 +6,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"authstack.dev/authstack/hack/doubles/conformance"
 	"authstack.dev/authstack/hack/doubles/internal/testenv"
-	"github.com/jackc/pgx/v5"
 )
 
 const token = "conformance-bootstrap-token"

@@ -6,8 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"authstack.dev/authstack/hack/doubles/internal/authentik"
 	"github.com/jackc/pgx/v5"
+
+	"authstack.dev/authstack/hack/doubles/internal/authentik"
 )
 
 // loginStatements are the measured statements of each step, and the SET search_path among them; they hold for the

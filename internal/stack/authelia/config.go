@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
+	"go.yaml.in/yaml/v3"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack/part"
-	"go.yaml.in/yaml/v3"
 )
 
 // Mounts of the Pod.

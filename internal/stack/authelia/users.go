@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"authstack.dev/authstack/internal/stack/part"
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/crypto/argon2"
+
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // user of Authelia's users file.

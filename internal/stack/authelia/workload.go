@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/stack/part"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // autheliaUID: any uid but root runs Authelia directly (facts/authelia.md 1.9).

@@ -1,8 +1,9 @@
 package authentik
 
 import (
-	"authstack.dev/authstack/internal/stack/part"
 	corev1 "k8s.io/api/core/v1"
+
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // environment of a server or worker: every setting that differs from the release's default, and why.

@@ -5,9 +5,10 @@ package cache
 import (
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack/part"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Result is the planned cache.

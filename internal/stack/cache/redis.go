@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/stack/part"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // RedisPort is where Redis listens.

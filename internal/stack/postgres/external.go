@@ -3,9 +3,10 @@ package postgres
 import (
 	"cmp"
 
+	"k8s.io/utils/ptr"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack/part"
-	"k8s.io/utils/ptr"
 )
 
 // external is a database that exists: nothing is created, only the product's role is set.

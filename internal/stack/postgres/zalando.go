@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/stack/part"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // zalando is a cluster of Zalando's postgres-operator (facts/postgres-ceph.md A).

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"authstack.dev/authstack/hack/doubles/internal/authentik/schema"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"authstack.dev/authstack/hack/doubles/internal/authentik/schema"
 )
 
 // migrationLock is the advisory lock under which server and worker both migrate (facts/authentik.md §4).

@@ -15,8 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"authstack.dev/authstack/hack/doubles/internal/authentik/schema"
 	"github.com/google/uuid"
+
+	"authstack.dev/authstack/hack/doubles/internal/authentik/schema"
 )
 
 // Server is the state both roles share.

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"authstack.dev/authstack/hack/doubles/internal/authentik/schema"
 	"authstack.dev/authstack/hack/doubles/internal/testenv"
-	"github.com/jackc/pgx/v5"
 )
 
 // jitAboveCost is PostgreSQL's default.
