@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
-# those that are named: unit verify doubles loadtests api e2e devcluster.
+# those that are named: unit verify lint doubles loadtests api e2e devcluster.
 # Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 export PATH="$root/bin:$PATH" CGO_ENABLED=0
 mkdir -p "$root/bin" "$root/out/test"
-all=(unit verify api loadtests doubles devcluster e2e)
+all=(unit verify lint api loadtests doubles devcluster e2e)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
@@ -27,6 +27,7 @@ api_packages='authstack.dev/authstack/(api|controllers|test/api|test/chart)'
 
 stage_unit() { packages && go vet ./... && go test $(go list ./... | grep -vE "^($api_packages)"); }
 stage_verify() { make --no-print-directory verify; }
+stage_lint() { make --no-print-directory lint; }
 stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)"); }
 stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
