@@ -52,6 +52,8 @@ func runTests(m *testing.M) int {
 	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(&logged), zap.UseDevMode(true)))
 	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	// envtest's own range has 254 addresses, enough for a hundred stacks.
+	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	var err error
 	if config, err = environment.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "the API server did not start:", err)
