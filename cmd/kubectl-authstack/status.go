@@ -45,7 +45,7 @@ func writeStatus(out io.Writer, stack *v1alpha1.AuthStack) error {
 	if d := status.Database; d != nil {
 		fmt.Fprintf(w, "Database\tPostgreSQL %s (%s), durability %s\n", d.Version, d.Provider, d.Durability)
 		if d.DurabilityNote != "" {
-			fmt.Fprintf(w, "A crash can take\t%s\n", d.DurabilityNote)
+			fmt.Fprintf(w, "Durability\t%s\n", d.DurabilityNote)
 		}
 	}
 	if s := status.Storage; s != nil {

@@ -64,7 +64,7 @@ func table(b *strings.Builder, r *Report) {
 		fmt.Fprintf(b, "\nAll %d guards held.\n", len(r.Guards))
 	}
 	if r.DurabilityNote != "" {
-		fmt.Fprintf(b, "A crash can take: %s\n", r.DurabilityNote)
+		fmt.Fprintf(b, "Durability: %s\n", r.DurabilityNote)
 	}
 }
 
@@ -155,7 +155,7 @@ func markdown(b *bytes.Buffer, r *Report) {
 		}
 	}
 	if r.DurabilityNote != "" {
-		fmt.Fprintf(b, "\nA crash can take: %s\n", cell(r.DurabilityNote))
+		fmt.Fprintf(b, "\nDurability: %s\n", cell(r.DurabilityNote))
 	}
 }
 
