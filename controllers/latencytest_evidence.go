@@ -16,6 +16,7 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/result"
+	"authstack.dev/authstack/internal/stack"
 )
 
 const (
@@ -145,30 +146,40 @@ func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod stri
 	return found, err != nil && !permanent, err
 }
 
-// providers are the values of the label app.kubernetes.io/name on the Pods of identity providers.
-var providers = []string{"authentik", "authelia"}
+// measured are the values of the label app.kubernetes.io/name on the Pods that take part in an answer.
+var measured = []string{"authentik", "authelia", "postgres", "redis"}
 
-// providerPods are the Pods of the stack's identity provider as they are now.
-func (r *LatencyTestReconciler) providerPods(ctx context.Context, t *run) ([]latency.PodState, error) {
-	var pods corev1.PodList
+// stackPods are the Pods of the stack as they are now: those of the identity provider, of the cache
+// and of the database, Zalando's too, which carry Zalando's labels and not ours.
+func (r *LatencyTestReconciler) stackPods(ctx context.Context, t *run) ([]latency.PodState, error) {
+	var pods, zalando corev1.PodList
 	err := r.Reader.List(ctx, &pods, client.InNamespace(t.test.Namespace), client.MatchingLabels{v1alpha1.StackLabel: t.stack.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Pods of the stack: %w", err)
 	}
+	if cluster := stack.ZalandoClusterName(t.stack); cluster != "" {
+		err := r.Reader.List(ctx, &zalando, client.InNamespace(t.test.Namespace), client.MatchingLabels{"application": "spilo", "cluster-name": cluster})
+		if err != nil {
+			return nil, fmt.Errorf("listing the Pods of the database: %w", err)
+		}
+	}
 	var states []latency.PodState
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if !slices.Contains(providers, pod.Labels["app.kubernetes.io/name"]) || pod.Labels[latency.TestLabel] != "" {
+		if !slices.Contains(measured, pod.Labels["app.kubernetes.io/name"]) || pod.Labels[latency.TestLabel] != "" {
 			continue
 		}
 		states = append(states, podState(pod))
+	}
+	for i := range zalando.Items {
+		states = append(states, podState(&zalando.Items[i]))
 	}
 	slices.SortFunc(states, func(a, b latency.PodState) int { return strings.Compare(a.Name, b.Name) })
 	return states, nil
 }
 
 func podState(pod *corev1.Pod) latency.PodState {
-	state := latency.PodState{Name: pod.Name, UID: string(pod.UID)}
+	state := latency.PodState{Name: pod.Name, UID: string(pod.UID), Role: pod.Labels["spilo-role"]}
 	for _, condition := range pod.Status.Conditions {
 		state.Ready = state.Ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	}

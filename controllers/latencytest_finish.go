@@ -46,7 +46,7 @@ func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, jobs []*batch
 		evidence.Jobs, runs = append(evidence.Jobs, outcome), append(runs, found)
 	}
 	var err error
-	if evidence.PodsAfter, err = r.providerPods(ctx, t); err != nil {
+	if evidence.PodsAfter, err = r.stackPods(ctx, t); err != nil {
 		return kube.Outcome{Err: err}
 	}
 	t.after.Status.CompletedRepeats = int32(len(jobs))
@@ -117,6 +117,10 @@ func (r *LatencyTestReconciler) cleanUp(ctx context.Context, t *run) kube.Outcom
 	if !controllerutil.ContainsFinalizer(t.test, v1alpha1.Finalizer) {
 		return kube.Outcome{State: kube.Suspended}
 	}
+	// Credentials and Jobs first: they go even where the product's API does not answer.
+	if err := r.removeObjects(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
 	err := r.removeUsers(ctx, t)
 	deleted := t.test.DeletionTimestamp
 	if err != nil && !deleted.IsZero() && t.now.Sub(deleted.Time) > cleanUpPatience {
@@ -127,9 +131,6 @@ func (r *LatencyTestReconciler) cleanUp(ctx context.Context, t *run) kube.Outcom
 	}
 	if err != nil {
 		return kube.Outcome{Err: fmt.Errorf("removing the test users: %w", err)}
-	}
-	if err := r.removeObjects(ctx, t); err != nil {
-		return kube.Outcome{Err: err}
 	}
 	controllerutil.RemoveFinalizer(t.after, v1alpha1.Finalizer)
 	if err := r.patchMeta(ctx, t); client.IgnoreNotFound(err) != nil {

@@ -126,7 +126,7 @@ func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int3
 	})
 	if repeat == 1 {
 		seen := before{Generation: t.stack.Generation, StartedAt: t.now.UTC(), Subject: subject(t.stack)}
-		if seen.Pods, err = r.providerPods(ctx, t); err != nil {
+		if seen.Pods, err = r.stackPods(ctx, t); err != nil {
 			return nil, err
 		}
 		note, err := json.Marshal(seen)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -19,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
 	"authstack.dev/authstack/api/v1alpha1"
 )
@@ -55,6 +60,7 @@ func startOperator(t testing.TB, database Databases, users Users, logs Logs, con
 	t.Helper()
 	o := &operator{reads: &atomic.Int64{}, writes: &atomic.Int64{}}
 	own := rest.CopyConfig(config)
+	own.Impersonate.UserName = grantedUser(t)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return counted{next: next, reads: o.reads, writes: o.writes, mu: &o.mu, last: &o.requests}
 	})
@@ -86,6 +92,33 @@ func startOperator(t testing.TB, database Databases, users Users, logs Logs, con
 	return o
 }
 
+var grantOnce sync.Once
+
+// grantedUser may do what config/rbac gives the operator, and nothing else.
+func grantedUser(t testing.TB) string {
+	t.Helper()
+	const name = "authstack-operator"
+	grantOnce.Do(func() {
+		text, err := os.ReadFile(filepath.Join("..", "config", "rbac", "role.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(text, role); err != nil {
+			t.Fatal(err)
+		}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}}}
+		for _, obj := range []client.Object{role, binding} {
+			if err := server.Create(context.Background(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return name
+}
+
 func TestUnchangedStackWritesNothing(t *testing.T) {
 	g, w := NewWithT(t), newWorld(t)
 	o := startOperator(t, w.database, w.users, w.logs, 2, w.namespace)
@@ -95,6 +128,9 @@ func TestUnchangedStackWritesNothing(t *testing.T) {
 		st := w.stack()
 		return st.Status.Latency != nil && st.Status.Latency.Verdict == v1alpha1.VerdictPassed && w.ready()
 	}, "60s", "200ms").Should(BeTrue(), w.describe())
+	var events eventsv1.EventList
+	w.list(&events)
+	g.Expect(events.Items).NotTo(BeEmpty())
 	// The clean-up after the test and the events that are still on their way.
 	var writes int64
 	g.Eventually(func() bool {
