@@ -37,7 +37,10 @@ type JobOutcome struct {
 type PodState struct {
 	Name, UID string
 	// Image as the status reports it (imageID where there is one) of the product's container.
-	Image        string
+	Image string
+	// Role of a database Pod as Patroni labels it (master, replica): a switchover restarts nothing and
+	// yet changes who answers. Empty for other Pods.
+	Role         string
 	RestartCount int32
 	Ready        bool
 }

@@ -27,6 +27,8 @@ func podsUnchangedGuard(ev Evidence) v1alpha1.Guard {
 			g.Detail = join(g.Detail, fmt.Sprintf("%s restarted %d times", before.Name, now.RestartCount-before.RestartCount))
 		case now.Image != before.Image:
 			g.Detail = join(g.Detail, before.Name+" has another image")
+		case now.Role != before.Role:
+			g.Detail = join(g.Detail, fmt.Sprintf("%s was %s and is %s", before.Name, before.Role, now.Role))
 		}
 	}
 	for _, pod := range ev.PodsAfter {
