@@ -51,7 +51,7 @@ func Build(in Input) (*Plan, error) {
 	}
 	plan.Status.Database.Settings, plan.Tuning.State = tuned(in, db, settings)
 
-	cached, err := cache.Plan(in, product)
+	cached, err := cache.Plan(in, product, stored.ClassName)
 	if err != nil {
 		return nil, err
 	}

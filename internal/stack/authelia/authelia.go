@@ -57,7 +57,7 @@ func Product(st *v1alpha1.AuthStack) (part.Product, error) {
 	if _, _, err := find(spec.Version); err != nil {
 		return part.Product{}, err
 	}
-	product := part.Product{Name: Name, Version: spec.Version, CacheHoldsSessions: true}
+	product := part.Product{Name: Name, Version: spec.Version, CacheMustSurvive: true}
 	switch cached := st.Spec.Cache; {
 	case cached != nil && cached.Postgres != nil:
 		return part.Product{}, fmt.Errorf("Authelia never keeps sessions in PostgreSQL; write cache: {redis: {}} or cache: {memory: {}}")

@@ -25,7 +25,8 @@ type section = map[string]any
 
 // configuration that Authelia reads first. Only keys that exist in the release are written, since
 // Authelia refuses unknown ones; secrets come as files by environment variables (facts/authelia.md 1.9).
-func configuration(st *v1alpha1.AuthStack, r release, database part.Database, redis *part.Redis, latency latencyAccess) (string, error) {
+// ownNotifier is whether an extra file brings the notifier, as it must to send mail.
+func configuration(st *v1alpha1.AuthStack, r release, database part.Database, redis *part.Redis, latency latencyAccess, ownNotifier bool) (string, error) {
 	host := st.Spec.Host
 	config := section{
 		"theme": "auto",
@@ -56,6 +57,10 @@ func configuration(st *v1alpha1.AuthStack, r release, database part.Database, re
 			"disable_startup_check": true,
 			"filesystem":            section{"filename": stateMount + "/notification.txt"},
 		},
+	}
+	if ownNotifier {
+		// Authelia merges its files and refuses two notifiers (1.1).
+		delete(config, "notifier")
 	}
 	if redis != nil {
 		config["session"].(section)["redis"] = section{

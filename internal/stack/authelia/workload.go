@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,7 +56,7 @@ func (p planner) objects() ([]client.Object, error) {
 			latency.name = string(p.in.Facts.Secrets[name]["username"])
 		}
 	}
-	rendered, err := configuration(p.st, p.release, p.database, p.redis, latency)
+	rendered, err := configuration(p.st, p.release, p.database, p.redis, latency, p.ownNotifier())
 	if err != nil {
 		return nil, err
 	}
@@ -198,4 +199,15 @@ func runtime(version string, resources corev1.ResourceRequirements) []corev1.Env
 		env = append(env, part.EnvVar("GOMAXPROCS", part.Itoa(max(1, (cpus.MilliValue()+999)/1000))))
 	}
 	return env
+}
+
+// ownNotifier is whether one of the extra configuration files has a notifier.
+func (p planner) ownNotifier() bool {
+	for _, extra := range p.spec.ExtraConfig {
+		var config map[string]any
+		if yaml.Unmarshal([]byte(p.in.Facts.ConfigMaps[extra.Name][configKey]), &config) == nil && config["notifier"] != nil {
+			return true
+		}
+	}
+	return false
 }

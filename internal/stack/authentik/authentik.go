@@ -60,7 +60,7 @@ func Product(st *v1alpha1.AuthStack) (part.Product, error) {
 	if release.redis() {
 		product.Cache = part.CacheRedis
 		product.CacheReason = "authentik " + release.name + " needs Redis for its cache and websockets; from 2025.10 everything is in PostgreSQL"
-		product.CacheHoldsSessions = release.sessions == inRedis
+		product.CacheMustSurvive = release.sessions == inRedis || release.tasks == inRedis
 	}
 	return product, nil
 }

@@ -44,12 +44,12 @@ func planned(t *testing.T, version string) (server, worker *appsv1.Deployment, p
 
 func TestEachReleaseGetsItsOwnSettings(t *testing.T) {
 	for version, want := range map[string]struct {
-		redis, sessionsInRedis, ipv6, baseURL bool
-		threads, data                         string
+		redis, mustSurvive, ipv6, baseURL bool
+		threads, data                     string
 	}{
 		"2025.2.4":  {true, true, false, false, "CONCURRENCY", "/media"},
-		"2025.4.1":  {true, false, false, false, "CONCURRENCY", "/media"},
-		"2025.6.4":  {true, false, false, false, "CONCURRENCY", "/media"},
+		"2025.4.1":  {true, true, false, false, "CONCURRENCY", "/media"},
+		"2025.6.4":  {true, true, false, false, "CONCURRENCY", "/media"},
 		"2025.8.6":  {true, false, false, false, "THREADS", "/media"},
 		"2025.10.4": {false, false, false, false, "THREADS", "/media"},
 		"2025.12.4": {false, false, false, false, "THREADS", "/data"},
@@ -59,8 +59,8 @@ func TestEachReleaseGetsItsOwnSettings(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			server, worker, product := planned(t, version)
-			if (product.Cache == part.CacheRedis) != want.redis || product.CacheHoldsSessions != want.sessionsInRedis {
-				t.Errorf("cache %s, sessions in it: %v", product.Cache, product.CacheHoldsSessions)
+			if (product.Cache == part.CacheRedis) != want.redis || product.CacheMustSurvive != want.mustSurvive {
+				t.Errorf("cache %s, must survive: %v", product.Cache, product.CacheMustSurvive)
 			}
 			for _, deployment := range []*appsv1.Deployment{server, worker} {
 				container := deployment.Spec.Template.Spec.Containers[0]

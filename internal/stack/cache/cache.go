@@ -20,10 +20,11 @@ type Result struct {
 }
 
 // Plan the cache that the product uses.
-func Plan(in part.Input, product part.Product) (Result, error) {
+// The volume of Redis is of the StorageClass class, the database's; empty is the cluster's default.
+func Plan(in part.Input, product part.Product, class string) (Result, error) {
 	switch product.Cache {
 	case part.CacheRedis:
-		result, err := redis(in, product)
+		result, err := redis(in, product, class)
 		if err != nil {
 			return Result{}, fmt.Errorf("planning Redis: %w", err)
 		}

@@ -46,14 +46,14 @@ func appendOnly(spec v1alpha1.RedisCache, product part.Product) v1alpha1.RedisAp
 	if spec.AppendOnly != "" {
 		return spec.AppendOnly
 	}
-	if product.CacheHoldsSessions {
+	if product.CacheMustSurvive {
 		return v1alpha1.RedisAppendEverySecond
 	}
 	return v1alpha1.RedisAppendDisabled
 }
 
 // redis plans a Redis of the stack's own.
-func redis(in part.Input, product part.Product) (Result, error) {
+func redis(in part.Input, product part.Product, class string) (Result, error) {
 	st, spec := in.Stack, redisSpec(in.Stack)
 	name := RedisName(st)
 	keep := appendOnly(spec, product)
@@ -87,7 +87,7 @@ func redis(in part.Input, product part.Product) (Result, error) {
 		volumes = append(volumes, data)
 	} else {
 		var template corev1.PersistentVolumeClaim
-		template, grown = part.Claims(in, name, part.ClaimLabels(st, "redis", part.ComponentCache), "", part.QuantityOr(spec.Size, "1Gi"))
+		template, grown = part.Claims(in, name, part.ClaimLabels(st, "redis", part.ComponentCache), class, part.QuantityOr(spec.Size, "1Gi"))
 		templates = append(templates, template)
 	}
 	ready := part.ExecProbe("/bin/sh", configMount+"/ready.sh")

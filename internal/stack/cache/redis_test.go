@@ -25,7 +25,7 @@ func TestAppendOnly(t *testing.T) {
 		"even where it logs people out":   {v1alpha1.RedisAppendDisabled, true, v1alpha1.RedisAppendDisabled},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := appendOnly(v1alpha1.RedisCache{AppendOnly: test.given}, part.Product{CacheHoldsSessions: test.sessions}); got != test.want {
+			if got := appendOnly(v1alpha1.RedisCache{AppendOnly: test.given}, part.Product{CacheMustSurvive: test.sessions}); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})

@@ -144,8 +144,8 @@ type Product struct {
 	NeedsUTF8 bool
 	// Cache is redis, postgres or memory; CacheReason says in a sentence why.
 	Cache, CacheReason string
-	// CacheHoldsSessions is whether losing the cache logs people out.
-	CacheHoldsSessions bool
+	// CacheMustSurvive is whether losing the cache loses sessions or queued tasks.
+	CacheMustSurvive bool
 }
 
 // The kinds of cache.

@@ -102,6 +102,11 @@ func (z zalando) cluster(order order) *unstructured.Unstructured {
 		// Numbers and booleans are refused: values are strings (A1).
 		parameters[name] = value
 	}
+	if _, given := parameters["password_encryption"]; !given {
+		// Zalando's operator stores md5 otherwise (A4), which libraries in FIPS mode refuse and
+		// PostgreSQL 18 warns of; Spilo's pg_hba takes SCRAM verifiers under md5.
+		parameters["password_encryption"] = "scram-sha-256"
+	}
 	volume := map[string]any{"size": order.size.String()}
 	if order.className != "" {
 		volume["storageClass"] = order.className
