@@ -32,7 +32,7 @@ stage_api() { packages && make --no-print-directory bin/helm && envtest && go te
 stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
-stage_e2e() { devcluster && hack/demo/run.sh && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
+stage_e2e() { devcluster && hack/demo/run.sh && "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
 
 main() {
   passed=0 failed=0 names=()
