@@ -50,7 +50,7 @@ spec: {selector: {app: client}, ports: [{port: 6379}]}
 
 func TestClusterFromNothingToNothing(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("a cluster needs root")
+		t.Fatal("a cluster needs root; run as root")
 	}
 	l, err := layout.New(state)
 	if err != nil {

@@ -20,10 +20,10 @@ func realPostgres(t *testing.T) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 || os.Getuid() != 0 {
-		t.Skip("needs root and a PostgreSQL in /usr/lib/postgresql")
+		t.Fatal("this test needs root and a PostgreSQL in /usr/lib/postgresql; `make test-unit` installs it: apt-get install postgresql")
 	}
 	if _, err := exec.LookPath("unshare"); err != nil {
-		t.Skip("needs unshare")
+		t.Fatal("unshare is missing: apt-get install util-linux")
 	}
 	return strings.Split(found[len(found)-1], "/")[4]
 }
@@ -166,9 +166,6 @@ func (p *pod) query(sql string) string {
 
 // TestStandaloneStartsKeepsItsDataAndStopsFast runs the scripts of the Pod against a real PostgreSQL.
 func TestStandaloneStartsKeepsItsDataAndStopsFast(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a real PostgreSQL")
-	}
 	p := newPod(t, map[string]string{"work_mem": "3MB", "log_min_duration_statement": "1min"})
 	// What a Pod killed in the middle of its first start leaves behind.
 	if err := os.MkdirAll(p.path("data/pgdata.unfinished/base"), 0o777); err != nil {
