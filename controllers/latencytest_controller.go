@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +56,12 @@ type LatencyTestReconciler struct {
 	Now             func() time.Time
 	Random          io.Reader
 	Concurrency     int
+	// Namespaces that the operator works in; all where empty.
+	Namespaces []string
 
 	applier *kube.Applier
+	// turn is held while a test takes its turn.
+	turn sync.Mutex
 }
 
 // run is what one reconcile of a test works on.
@@ -113,8 +118,12 @@ func (r *LatencyTestReconciler) reconcile(ctx context.Context, t *run) kube.Outc
 		return kube.Outcome{Err: err}
 	}
 	if !begun {
-		if message, err := r.waitsFor(ctx, t); err != nil || message != "" {
-			return r.wait(ctx, t, message, err)
+		reason, message, err := r.waitsFor(ctx, t)
+		if err != nil {
+			return kube.Outcome{Err: err}
+		}
+		if message != "" {
+			return r.wait(ctx, t, reason, message)
 		}
 	}
 	return r.advance(ctx, t)

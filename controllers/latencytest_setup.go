@@ -29,13 +29,10 @@ func (r *LatencyTestReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.LatencyTest{}, builder.WithPredicates(meant())).
 		Owns(&batchv1.Job{}).
 		Watches(&v1alpha1.AuthStack{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-			return r.unfinished(ctx, obj.GetNamespace(), obj.GetName(), "")
+			return r.unfinished(ctx, obj.GetNamespace(), obj.GetName())
 		})).
-		// A test that has finished lets the next one of its stack begin.
-		Watches(&v1alpha1.LatencyTest{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-			test := obj.(*v1alpha1.LatencyTest)
-			return r.unfinished(ctx, test.Namespace, test.Spec.StackRef.Name, test.Name)
-		}), builder.WithPredicates(finishes())).
+		// A test that has finished or is deleted lets the next one begin, of whichever stack.
+		Watches(&v1alpha1.LatencyTest{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(finishes())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(r.Concurrency, 1)}).
 		Complete(r)
 }
@@ -50,16 +47,32 @@ func finishes() predicate.Predicate {
 	}
 }
 
-// unfinished are the tests of a stack that have no verdict yet, but for one.
-func (r *LatencyTestReconciler) unfinished(ctx context.Context, namespace, stackName, but string) []reconcile.Request {
+// unfinished are the tests of a stack that have no verdict yet.
+func (r *LatencyTestReconciler) unfinished(ctx context.Context, namespace, stackName string) []reconcile.Request {
 	tests, err := testsOf(ctx, r.Client, namespace, stackName)
 	if err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range tests {
-		if tests[i].Name != but && !schedule.Finished(&tests[i]) {
+		if !schedule.Finished(&tests[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&tests[i])})
+		}
+	}
+	return requests
+}
+
+// waiting are the tests that wait for another one.
+func (r *LatencyTestReconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	var tests v1alpha1.LatencyTestList
+	if err := r.Client.List(ctx, &tests); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range tests.Items {
+		condition := conditionOf(&tests.Items[i], v1alpha1.ConditionReady)
+		if condition != nil && condition.Reason == v1alpha1.ReasonWaitingForTest {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&tests.Items[i])})
 		}
 	}
 	return requests

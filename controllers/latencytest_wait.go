@@ -6,13 +6,12 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
-	"authstack.dev/authstack/internal/schedule"
 )
 
 // stackGrace is how long a stack may come after its test before that counts as a mistake.
@@ -22,11 +21,11 @@ const stackGrace = 30 * time.Second
 func (r *LatencyTestReconciler) withoutStack(ctx context.Context, t *run) kube.Outcome {
 	message := fmt.Sprintf("there is no AuthStack %s in namespace %s; a LatencyTest measures a stack of its own namespace",
 		t.test.Spec.StackRef.Name, t.test.Namespace)
-	if t.test.Status.StartedAt != nil {
+	if t.test.Status.StartedAt != nil || controllerutil.ContainsFinalizer(t.test, v1alpha1.Finalizer) {
 		return r.finish(ctx, t, latency.Outcome{Verdict: v1alpha1.VerdictError, Message: "the stack was deleted during the run"})
 	}
 	if t.now.Sub(t.test.CreationTimestamp.Time) < stackGrace {
-		return r.wait(ctx, t, message, nil, v1alpha1.ReasonStackNotFound)
+		return r.wait(ctx, t, v1alpha1.ReasonStackNotFound, message)
 	}
 	t.stall(v1alpha1.ReasonStackNotFound, message)
 	if err := r.report(ctx, t); err != nil {
@@ -56,39 +55,9 @@ func (r *LatencyTestReconciler) job(ctx context.Context, t *run, repeat int32) (
 	return job, found, nil
 }
 
-// waitsFor is what stands in the way of the run, in a sentence, or empty. Two tests of one stack at a
-// time would measure each other.
-func (r *LatencyTestReconciler) waitsFor(ctx context.Context, t *run) (string, error) {
-	ready := meta.FindStatusCondition(t.stack.Status.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case ready == nil || t.stack.Status.ObservedGeneration != t.stack.Generation:
-		return fmt.Sprintf("waiting for AuthStack %s to be Ready", t.stack.Name), nil
-	case ready.Status != "True":
-		return fmt.Sprintf("waiting for AuthStack %s to be Ready: %s", t.stack.Name, ready.Message), nil
-	}
-	tests, err := testsOf(ctx, r.Client, t.test.Namespace, t.stack.Name)
-	if err != nil {
-		return "", err
-	}
-	for i := range tests {
-		other := &tests[i]
-		if other.UID != t.test.UID && other.DeletionTimestamp.IsZero() && !schedule.Finished(other) && schedule.Earlier(other, t.test) {
-			return fmt.Sprintf("waiting for LatencyTest %s, which measures the same stack", other.Name), nil
-		}
-	}
-	return "", nil
-}
-
 // wait says what the test waits for.
-func (r *LatencyTestReconciler) wait(ctx context.Context, t *run, message string, err error, reason ...string) kube.Outcome {
-	if err != nil {
-		return kube.Outcome{Err: err}
-	}
-	why := v1alpha1.ReasonWaitingForStack
-	if len(reason) > 0 {
-		why = reason[0]
-	}
-	t.progress(why, message)
+func (r *LatencyTestReconciler) wait(ctx context.Context, t *run, reason, message string) kube.Outcome {
+	t.progress(reason, message)
 	if err := r.report(ctx, t); err != nil {
 		return kube.Outcome{Err: err}
 	}

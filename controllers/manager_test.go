@@ -72,7 +72,7 @@ func startOperator(t testing.TB, database Databases, users Users, logs Logs, con
 	stacks := &AuthStackReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	tests := &LatencyTestReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Logs: logs, Users: users, Now: time.Now, Random: rand.Reader, Concurrency: concurrency}
+		Logs: logs, Users: users, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	if err := stacks.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,7 +57,26 @@ func newWorld(t testing.TB) *world {
 	ensureStorageClass(t)
 	w.client = interceptor.NewClient(server, w.funcs())
 	w.restart()
+	t.Cleanup(w.forgetTests)
 	return w
+}
+
+// forgetTests takes the tests away that are left, since one at a time runs on a cluster and all worlds
+// share one.
+func (w *world) forgetTests() {
+	ctx := context.Background()
+	var tests v1alpha1.LatencyTestList
+	if err := server.List(ctx, &tests, client.InNamespace(w.namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range tests.Items {
+		test := &tests.Items[i]
+		before := test.DeepCopy()
+		test.Finalizers = nil
+		if err := errors.Join(client.IgnoreNotFound(server.Patch(ctx, test, client.MergeFrom(before))), client.IgnoreNotFound(server.Delete(ctx, test))); err != nil {
+			w.t.Error(err)
+		}
+	}
 }
 
 var storageClassOnce sync.Once

@@ -38,6 +38,13 @@ const (
 	ConditionLatencyMet = "LatencyMet"
 )
 
+// Condition types of a LatencyTest, beside Ready, Reconciling and Stalled.
+const (
+	// ConditionLeftBehind is present while a run has left something behind that could not be removed
+	// and that is no longer tried; its message says what and where. The next run removes it too.
+	ConditionLeftBehind = "LeftBehind"
+)
+
 // Reasons of conditions; an event about a condition has the same reason.
 const (
 	// ReasonReady: everything that the condition stands for is there.
@@ -82,6 +89,10 @@ const (
 	ReasonStackNotFound = "StackNotFound"
 	// ReasonWaitingForStack: the AuthStack is not Ready yet.
 	ReasonWaitingForStack = "WaitingForStack"
+	// ReasonWaitingForTest: another LatencyTest has its turn; one at a time runs on a cluster.
+	ReasonWaitingForTest = "WaitingForTest"
+	// ReasonCleanUpFailed: what a run made could not be removed.
+	ReasonCleanUpFailed = "CleanUpFailed"
 	// ReasonRunning: the k6 Job is under way.
 	ReasonRunning = "Running"
 	// The reasons of a finished LatencyTest are its verdicts: Passed, Failed, Inconclusive, Error.

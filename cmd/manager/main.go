@@ -110,6 +110,7 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 		Logs: controllers.PodLogs{Clientset: clientset}, Users: controllers.AdminAPI{},
 		Images: o.images, ImagePullPolicy: corev1.PullPolicy(o.k6PullPolicy),
 		Now: time.Now, Random: rand.Reader, Concurrency: o.concurrency,
+		Namespaces: splitNamespaces(o.namespaces),
 	}).SetupWithManager(mgr)
 }
 

@@ -166,17 +166,6 @@ func (d *decider) last() {
 	d.status.Scenarios = finished.DeepCopy().Status.Scenarios
 }
 
-// Earlier is the order in which tests of one stack run: one that has begun first, then the older one.
-func Earlier(a, b *v1alpha1.LatencyTest) bool {
-	if begun := a.Status.StartedAt != nil; begun != (b.Status.StartedAt != nil) {
-		return begun
-	}
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return a.Name < b.Name
-}
-
 // generation of the stack that a test measured.
 func generation(test *v1alpha1.LatencyTest) int64 {
 	if test.Status.Subject != nil {
