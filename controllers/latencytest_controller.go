@@ -72,8 +72,10 @@ type run struct {
 	plan        *latency.Plan
 	target      stack.Target
 	redactor    *kube.Redactor
-	number      int64
-	now         time.Time
+	// seen is what was seen before the run, once it has begun.
+	seen   before
+	number int64
+	now    time.Time
 }
 
 // Reconcile one test.

@@ -35,8 +35,8 @@ const (
 var stuck = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
-// ended is whether a Job has come to an end, or to a standstill.
-func (r *LatencyTestReconciler) ended(ctx context.Context, t *run, job *batchv1.Job) (bool, error) {
+// over is whether a Job has come to an end, or to a standstill.
+func (r *LatencyTestReconciler) over(ctx context.Context, t *run, job *batchv1.Job) (bool, error) {
 	if jobCondition(job, batchv1.JobComplete) != nil || jobCondition(job, batchv1.JobFailed) != nil {
 		return true, nil
 	}

@@ -7,14 +7,9 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
@@ -27,29 +22,18 @@ import (
 // resultLimit is how much a ConfigMap may hold, with room for the rest of the object.
 const resultLimit = 1000 << 10
 
-// cleanUpPatience is how long a deleted test waits for the admin API to let go of its users.
-const cleanUpPatience = 5 * time.Minute
-
-// judge reads what the Jobs left and says what it is worth.
-func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, jobs []*batchv1.Job) kube.Outcome {
-	seen := t.started(jobs)
-	evidence := latency.Evidence{PodsBefore: seen.Pods, GenerationBefore: seen.Generation, GenerationAfter: t.stack.Generation}
-	runs := make([]*result.Run, 0, len(jobs))
-	for _, job := range jobs {
-		outcome, found, again, err := r.jobOutcome(ctx, t, job)
-		if err != nil {
-			return kube.Outcome{Err: err}
-		}
-		if again {
-			return r.running(ctx, t, int32(len(jobs)), jobs, "; its log cannot be read yet")
-		}
-		evidence.Jobs, runs = append(evidence.Jobs, outcome), append(runs, found)
+// judge says what the repeats are worth.
+func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*repeat) kube.Outcome {
+	evidence := latency.Evidence{PodsBefore: t.seen.Pods, GenerationBefore: t.seen.Generation, GenerationAfter: t.stack.Generation}
+	runs := make([]*result.Run, 0, len(repeats))
+	for _, one := range repeats {
+		evidence.Jobs, runs = append(evidence.Jobs, one.outcome), append(runs, one.found)
 	}
 	var err error
 	if evidence.PodsAfter, err = r.stackPods(ctx, t); err != nil {
 		return kube.Outcome{Err: err}
 	}
-	t.after.Status.CompletedRepeats = int32(len(jobs))
+	t.after.Status.CompletedRepeats = int32(len(repeats))
 	return r.finish(ctx, t, latency.Judge(t.plan, runs, evidence))
 }
 
@@ -102,68 +86,12 @@ func (r *LatencyTestReconciler) store(ctx context.Context, t *run, merged *resul
 		return fmt.Errorf("the report has %d bytes, more than a ConfigMap can hold", page.Len())
 	}
 	config := &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.test.Namespace, Name: t.after.Status.ResultName, Labels: map[string]string{
-			v1alpha1.StackLabel: t.test.Spec.StackRef.Name, latency.TestLabel: t.test.Name, "app.kubernetes.io/managed-by": "authstack",
-		}},
-		Data: data,
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.test.Namespace, Name: t.after.Status.ResultName, Labels: t.labels()},
+		Data:       data,
 	}
 	_, err := r.applier.Apply(ctx, t.test, config, nil)
 	return err
-}
-
-// cleanUp takes away what a run left behind: Jobs with their Pods, scripts, credentials, users.
-func (r *LatencyTestReconciler) cleanUp(ctx context.Context, t *run) kube.Outcome {
-	if !controllerutil.ContainsFinalizer(t.test, v1alpha1.Finalizer) {
-		return kube.Outcome{State: kube.Suspended}
-	}
-	// Credentials and Jobs first: they go even where the product's API does not answer.
-	if err := r.removeObjects(ctx, t); err != nil {
-		return kube.Outcome{Err: err}
-	}
-	err := r.removeUsers(ctx, t)
-	deleted := t.test.DeletionTimestamp
-	if err != nil && !deleted.IsZero() && t.now.Sub(deleted.Time) > cleanUpPatience {
-		log.FromContext(ctx).Info("the test users could not be removed and stay behind", "prefix", userPrefix(t.test), "error", t.redactor.Text(err.Error()))
-		r.Recorder.Eventf(t.test, nil, corev1.EventTypeWarning, v1alpha1.ReasonDeleting, "CleanUp", "%s",
-			kube.Truncate(fmt.Sprintf("the users %s* could not be removed, remove them by hand: %s", userPrefix(t.test), t.redactor.Text(err.Error()))))
-		err = nil
-	}
-	if err != nil {
-		return kube.Outcome{Err: fmt.Errorf("removing the test users: %w", err)}
-	}
-	controllerutil.RemoveFinalizer(t.after, v1alpha1.Finalizer)
-	if err := r.patchMeta(ctx, t); client.IgnoreNotFound(err) != nil {
-		return kube.Outcome{Err: err}
-	}
-	r.applier.Forget(t.test.UID)
-	if deleted.IsZero() && !t.settled() {
-		return kube.Outcome{State: kube.Progressing, Before: time.Second}
-	}
-	return kube.Outcome{State: kube.Suspended}
-}
-
-func (r *LatencyTestReconciler) removeObjects(ctx context.Context, t *run) error {
-	mine := []client.ListOption{client.InNamespace(t.test.Namespace), client.MatchingLabels{latency.TestLabel: t.test.Name}}
-	var jobs batchv1.JobList
-	var secrets corev1.SecretList
-	var configs corev1.ConfigMapList
-	for _, list := range []client.ObjectList{&jobs, &secrets, &configs} {
-		if err := r.Reader.List(ctx, list, mine...); err != nil {
-			return fmt.Errorf("listing what the run left behind: %w", err)
-		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
-			obj := item.(client.Object)
-			if !metav1.IsControlledBy(obj, t.test) || obj.GetName() == t.test.Name+"-result" || obj.GetDeletionTimestamp() != nil {
-				return nil
-			}
-			return client.IgnoreNotFound(r.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // resolveTarget finds out where the stack answers.

@@ -19,21 +19,9 @@ import (
 	"authstack.dev/authstack/internal/latency"
 )
 
-// evidenceAnnotation on the first Job of a run holds what was seen just before it, so that an operator
-// that starts in the middle of a run still knows.
-const evidenceAnnotation = "authstack.dev/evidence"
-
 // look is how often a run is looked at beside the watch of its Job: a Pod that does not start changes
 // no Job.
 const look = 10 * time.Second
-
-// before is what was seen before the run.
-type before struct {
-	Generation int64              `json:"generation"`
-	Pods       []latency.PodState `json:"pods"`
-	StartedAt  time.Time          `json:"startedAt"`
-	Subject    v1alpha1.Subject   `json:"subject"`
-}
 
 // advance makes the next Job of the run, waits for the present one, or judges after the last.
 func (r *LatencyTestReconciler) advance(ctx context.Context, t *run) kube.Outcome {
@@ -42,25 +30,31 @@ func (r *LatencyTestReconciler) advance(ctx context.Context, t *run) kube.Outcom
 			return kube.Outcome{Err: err}
 		}
 	}
-	jobs := make([]*batchv1.Job, 0, t.plan.Repeats)
-	for repeat := int32(1); repeat <= t.plan.Repeats; repeat++ {
-		job, found, err := r.job(ctx, t, repeat)
+	repeats := make([]*repeat, 0, t.plan.Repeats)
+	for n := int32(1); n <= t.plan.Repeats; n++ {
+		job, err := r.job(ctx, t, n)
 		if err != nil {
 			return kube.Outcome{Err: err}
 		}
-		if !found {
-			return r.begin(ctx, t, repeat, jobs)
+		if job != nil && n == 1 {
+			t.remember(job.Annotations[evidenceAnnotation])
 		}
-		jobs = append(jobs, job)
-		ended, err := r.ended(ctx, t, job)
-		if err != nil {
+		one, detail, err := r.ended(ctx, t, n, job)
+		switch {
+		case err != nil:
 			return kube.Outcome{Err: err}
-		}
-		if !ended {
-			return r.running(ctx, t, repeat, jobs, "")
+		case one != nil:
+			if n == 1 {
+				t.remember(one.note)
+			}
+			repeats = append(repeats, one)
+		case job != nil:
+			return r.running(ctx, t, n, detail)
+		default:
+			return r.begin(ctx, t, n)
 		}
 	}
-	return r.judge(ctx, t, jobs)
+	return r.judge(ctx, t, repeats)
 }
 
 func (r *LatencyTestReconciler) patchMeta(ctx context.Context, t *run) error {
@@ -71,15 +65,15 @@ func (r *LatencyTestReconciler) patchMeta(ctx context.Context, t *run) error {
 	return nil
 }
 
-// begin makes the users and the objects of a repeat; the Job comes last, so that its existence means
+// begin makes the users and the objects of repeat n; the Job comes last, so that its existence means
 // that all the rest was done.
-func (r *LatencyTestReconciler) begin(ctx context.Context, t *run, repeat int32, jobs []*batchv1.Job) kube.Outcome {
-	for _, done := range jobs {
-		if err := r.deleteSecret(ctx, t, done.Name); err != nil {
+func (r *LatencyTestReconciler) begin(ctx context.Context, t *run, n int32) kube.Outcome {
+	for done := int32(1); done < n; done++ {
+		if err := r.deleteSecret(ctx, t, latency.JobName(t.test.Name, t.number, done)); err != nil {
 			return kube.Outcome{Err: err}
 		}
 	}
-	objects, err := r.objects(ctx, t, repeat)
+	objects, err := r.objects(ctx, t, n)
 	if err != nil {
 		return r.cannotBegin(ctx, t, err)
 	}
@@ -88,8 +82,10 @@ func (r *LatencyTestReconciler) begin(ctx context.Context, t *run, repeat int32,
 			return kube.Outcome{Err: err}
 		}
 	}
-	job := objects[len(objects)-1].(*batchv1.Job)
-	return r.running(ctx, t, repeat, append(jobs, job), "")
+	if n == 1 {
+		t.remember(objects[len(objects)-1].GetAnnotations()[evidenceAnnotation])
+	}
+	return r.running(ctx, t, n, "")
 }
 
 // create makes an object of a repeat. What exists was made by an operator that died: it stays, but
@@ -160,35 +156,14 @@ func (r *LatencyTestReconciler) cannotBegin(ctx context.Context, t *run, err err
 }
 
 // running says how far the run is.
-func (r *LatencyTestReconciler) running(ctx context.Context, t *run, repeat int32, jobs []*batchv1.Job, detail string) kube.Outcome {
-	t.started(jobs)
-	t.after.Status.CompletedRepeats = repeat - 1
-	message := fmt.Sprintf("k6 runs in Job %s, %d of %d", latency.JobName(t.test.Name, t.number, repeat), repeat, t.plan.Repeats)
+func (r *LatencyTestReconciler) running(ctx context.Context, t *run, n int32, detail string) kube.Outcome {
+	t.after.Status.CompletedRepeats = n - 1
+	message := fmt.Sprintf("k6 runs in Job %s, %d of %d", latency.JobName(t.test.Name, t.number, n), n, t.plan.Repeats)
 	t.progress(v1alpha1.ReasonRunning, message+detail)
 	if err := r.report(ctx, t); err != nil {
 		return kube.Outcome{Err: err}
 	}
 	return kube.Outcome{State: kube.Progressing, Since: kube.Since(t.after.Status.Conditions), Before: look}
-}
-
-// started notes in the status what the first Job says of the run.
-func (t *run) started(jobs []*batchv1.Job) before {
-	var seen before
-	if len(jobs) > 0 {
-		// An annotation that somebody broke leaves the run without evidence, which is no pass.
-		_ = json.Unmarshal([]byte(jobs[0].Annotations[evidenceAnnotation]), &seen)
-	}
-	status := &t.after.Status
-	status.Run = t.number
-	status.LastHandledReconcileAt = t.handled()
-	if status.StartedAt == nil && !seen.StartedAt.IsZero() {
-		started := metav1.NewTime(seen.StartedAt.Truncate(time.Second))
-		status.StartedAt = &started
-	}
-	if status.Subject == nil && seen.Subject.Stack != "" {
-		status.Subject = &seen.Subject
-	}
-	return seen
 }
 
 // handled is the request that this run answers: that of the beginning, for a first run what stood

@@ -39,20 +39,28 @@ func (r *LatencyTestReconciler) refuse(ctx context.Context, t *run, message stri
 	return r.finish(ctx, t, latency.Outcome{Verdict: v1alpha1.VerdictError, Message: message})
 }
 
-// begun is whether the first Job of the run exists.
+// begun is whether the first Job of the run exists, or what is kept of it.
 func (r *LatencyTestReconciler) begun(ctx context.Context, t *run) (bool, error) {
-	_, found, err := r.job(ctx, t, 1)
-	return found, err
+	job, err := r.job(ctx, t, 1)
+	if err != nil || job != nil {
+		return job != nil, err
+	}
+	one, err := r.kept(ctx, t, 1)
+	return one != nil, err
 }
 
-func (r *LatencyTestReconciler) job(ctx context.Context, t *run, repeat int32) (*batchv1.Job, bool, error) {
+// job of repeat n, or nil.
+func (r *LatencyTestReconciler) job(ctx context.Context, t *run, n int32) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
-	name := latency.JobName(t.test.Name, t.number, repeat)
+	name := latency.JobName(t.test.Name, t.number, n)
 	found, err := getThrough(ctx, r.Client, r.Reader, types.NamespacedName{Namespace: t.test.Namespace, Name: name}, job)
 	if err != nil {
-		return nil, false, fmt.Errorf("reading Job %s: %w", name, err)
+		return nil, fmt.Errorf("reading Job %s: %w", name, err)
 	}
-	return job, found, nil
+	if !found {
+		return nil, nil
+	}
+	return job, nil
 }
 
 // wait says what the test waits for.
