@@ -19,6 +19,7 @@ type LatencySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, !has(s.duration) && !has(s.ratePerMinute) && !has(s.rateStepsPerMinute))",message="a scenario with duration, ratePerMinute or rateStepsPerMinute runs by the clock and needs a LatencyTest of its own; write it as the only scenario"
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 
 	// Schedule, in cron's notation and UTC, at which the stack is measured again.
@@ -59,7 +60,7 @@ const (
 )
 
 // ScenarioName is a thing that people do with a stack and that a k6 script repeats.
-// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth
+// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth;Throughput
 type ScenarioName string
 
 // The scenarios.
@@ -73,6 +74,9 @@ const (
 	// ScenarioForwardAuth is the question a reverse proxy asks for each request: with a session,
 	// without one, and at first sight of a session.
 	ScenarioForwardAuth ScenarioName = "ForwardAuth"
+	// ScenarioThroughput asks for the login page over a number of connections (virtualUsers) for a
+	// time, as hey and wrk do: how many answers and bytes a second, and how long each took.
+	ScenarioThroughput ScenarioName = "Throughput"
 )
 
 // Objective is what is fast enough: the percentile of the scenario lies below a duration.
@@ -101,7 +105,17 @@ type Objective struct {
 	Below metav1.Duration `json:"below"`
 }
 
-// Scenario is one scenario of a test with its size.
+// Scenario is one scenario of a test with its size and its load model.
+//
+// Closed model (the default): virtualUsers each begin the next iteration when the last one has ended,
+// until iterations are done or duration is over. Open model (ratePerMinute): iterations begin on a
+// schedule, whether the earlier ones have ended or not, as people come; a stall then weighs as much as
+// it would in life. Steps (rateStepsPerMinute): an open model whose rate rises, to find the knee.
+// A closed model with a duration of minutes to hours is a soak: its drift over time is judged.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.ratePerMinute) && has(self.rateStepsPerMinute))",message="set one of ratePerMinute (one rate) and rateStepsPerMinute (a rate that rises)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.iterations) && has(self.duration))",message="set one of iterations (a number) and duration (a time)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.rateStepsPerMinute) && has(self.iterations))",message="the steps of rateStepsPerMinute last for a time each; write duration (of one step) in place of iterations"
 type Scenario struct {
 	// Name of the scenario.
 	// +required
@@ -121,12 +135,55 @@ type Scenario struct {
 	// +kubebuilder:validation:Maximum=100000
 	WarmUpIterations *int32 `json:"warmUpIterations,omitempty"`
 
-	// VirtualUsers that work at once. Default: 1.
+	// VirtualUsers that work at once; each has connections of its own. In an open model, those that
+	// are ready at the start; more are added when they are all busy. Default: 1, 50 for Throughput.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
 	VirtualUsers *int32 `json:"virtualUsers,omitempty"`
+
+	// Duration for which the scenario runs, warm-up included, in place of a number of iterations; of
+	// rateStepsPerMinute the duration of one step. Default: 30s for Throughput and for steps, else
+	// iterations count.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('24h')",message="duration must be 5s to 24h, for example 10m"
+	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// RatePerMinute is how many iterations begin each minute: an open model. Default: a closed model.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600000
+	RatePerMinute *int32 `json:"ratePerMinute,omitempty"`
+
+	// RateStepsPerMinute are the rates of an open model in steps, each for the duration; the result
+	// has the scenario's whole once for each step, and the highest rate that was kept up.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=600000
+	RateStepsPerMinute []int32 `json:"rateStepsPerMinute,omitempty"`
+
+	// Connections says whether requests of a virtual user share connections (Reuse) or each opens one
+	// (New: DNS, TCP and TLS are then in every figure). Default: Reuse.
+	// +optional
+	Connections ConnectionMode `json:"connections,omitempty"`
 }
+
+// ConnectionMode says whether requests share connections.
+// +kubebuilder:validation:Enum=Reuse;New
+type ConnectionMode string
+
+// The connection modes.
+const (
+	// ConnectionsReuse keeps connections open, as browsers and proxies do.
+	ConnectionsReuse ConnectionMode = "Reuse"
+	// ConnectionsNew opens a connection for each request.
+	ConnectionsNew ConnectionMode = "New"
+)
 
 // Verdict is the outcome of a measurement.
 // +kubebuilder:validation:Enum=Passed;Failed;Inconclusive;Error
@@ -193,6 +250,18 @@ type EndpointResult struct {
 	// +required
 	MaxMicros int64 `json:"maxMicros"`
 
+	// IntendedP95Micros and IntendedP99Micros count from the moment at which the schedule of an open
+	// model wanted the iteration to begin, in microseconds; absent in a closed model.
+	// +optional
+	IntendedP95Micros int64 `json:"intendedP95Micros,omitempty"`
+	// IntendedP99Micros: see intendedP95Micros.
+	// +optional
+	IntendedP99Micros int64 `json:"intendedP99Micros,omitempty"`
+
+	// BytesPerSecond of answers' bodies.
+	// +optional
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
+
 	// RequestsPerSecondMilli is the throughput in thousandths of a request a second.
 	// +optional
 	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
@@ -250,6 +319,13 @@ type ObjectiveResult struct {
 
 // GeneratorSpec is the Pod that makes the load.
 type GeneratorSpec struct {
+	// Pods that share the load, each with its part of every scenario (k6 execution segments in an
+	// Indexed Job); their histograms are merged without loss. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16
+	Pods *int32 `json:"pods,omitempty"`
+
 	// Resources of the k6 container. Default: 500m CPU and 256Mi requested, 512Mi memory limit, no
 	// CPU limit, since a throttled generator measures itself.
 	// +optional

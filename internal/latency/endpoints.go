@@ -32,6 +32,8 @@ func endpoints(provider string, scenario v1alpha1.ScenarioName) []endpoint {
 	case scenario == v1alpha1.ScenarioDashboard:
 		return []endpoint{{"dashboard-parallel", 10}, {"dashboard-sequential", 10},
 			{"applications-parallel", 80}, {"applications-sequential", 80}}
+	case scenario == v1alpha1.ScenarioThroughput:
+		return []endpoint{{"throughput", 10}, {"page", 10}}
 	case scenario == v1alpha1.ScenarioForwardAuth:
 		return []endpoint{{"authorised", 10}, {"unauthorised", 10}, {"unauthorised-no-cookie", 1}, {"first-sight", 1}}
 	}

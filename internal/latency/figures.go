@@ -43,6 +43,10 @@ func endpointResult(s *result.Series) v1alpha1.EndpointResult {
 	}
 	if span := s.LastMicros - s.FirstMicros; span > 0 {
 		r.RequestsPerSecondMilli = s.Requests * 1_000_000_000 / span
+		r.BytesPerSecond = s.Bytes * 1_000_000 / span
+	}
+	if s.Intended.Count() > 0 {
+		r.IntendedP95Micros, r.IntendedP99Micros = s.Intended.PerMille(950), s.Intended.PerMille(990)
 	}
 	if !s.Whole {
 		r.Phases = &v1alpha1.Phases{

@@ -131,8 +131,18 @@ func warmUpGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 func droppedGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{Name: GuardDropped, OK: true}
 	for _, s := range plan.Scenarios {
-		need := int64(*s.Iterations) * int64(plan.Repeats)
 		have := iterations(run, s.Name)
+		if len(s.RateStepsPerMinute) > 0 {
+			// Steps go on until something breaks; what is dropped is their result, not their fault.
+			g.Detail = join(g.Detail, fmt.Sprintf("%s in steps dropped %d of %d", s.Name, have.DroppedIterations, have.DroppedIterations+have.Iterations))
+			continue
+		}
+		if s.Iterations == nil {
+			g.OK = g.OK && have.DroppedIterations == 0
+			g.Detail = join(g.Detail, fmt.Sprintf("%s ran %d in %s", s.Name, have.Iterations, s.Duration.Duration))
+			continue
+		}
+		need := int64(*s.Iterations) * int64(plan.Repeats)
 		// An iteration that the end of the time cut off is neither counted as run nor as dropped.
 		if lost := need - have.Iterations; lost > 0 || have.DroppedIterations > 0 {
 			g.OK = false

@@ -92,6 +92,9 @@ func Objects(in JobInput) []client.Object {
 			Spec: batchv1.JobSpec{
 				// A run is one thing: a second attempt would measure another moment.
 				BackoffLimit:          ptr(int32(0)),
+				CompletionMode:        ptr(batchv1.IndexedCompletion),
+				Completions:           ptr(in.Plan.Pods),
+				Parallelism:           ptr(in.Plan.Pods),
 				ActiveDeadlineSeconds: ptr(int64(in.Plan.Timeout.Seconds())),
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(meta.Labels)},
@@ -169,6 +172,8 @@ func generatorResources(given *corev1.ResourceRequirements) corev1.ResourceRequi
 func generatorEnv(plan *Plan, resources corev1.ResourceRequirements) []corev1.EnvVar {
 	return []corev1.EnvVar{
 		{Name: "AUTHSTACK_PLAN", Value: scriptsPath + "/plan.json"},
+		// With JOB_COMPLETION_INDEX, which an Indexed Job sets, it says which part is this Pod's.
+		{Name: "AUTHSTACK_PODS", Value: strconv.Itoa(int(plan.Pods))},
 		{Name: "AUTHSTACK_CREDENTIALS", Value: credentialsPath + "/credentials.json"},
 		{Name: "GOMAXPROCS", Value: strconv.Itoa(gomaxprocs(plan, resources))},
 		{Name: "HOME", Value: "/tmp"},
@@ -189,7 +194,7 @@ func gomaxprocs(plan *Plan, resources corev1.ResourceRequirements) int {
 	}
 	var users int32
 	for _, s := range plan.Scenarios {
-		users = max(users, *s.VirtualUsers)
+		users = max(users, *s.VirtualUsers/plan.Pods)
 	}
 	return int(min(8, 2+users/16))
 }

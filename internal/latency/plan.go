@@ -18,6 +18,8 @@ type Plan struct {
 	Objectives []v1alpha1.Objective
 	// Repeats is the number of Jobs.
 	Repeats int32
+	// Pods that share each Job.
+	Pods int32
 	// Timeout of one Job.
 	Timeout time.Duration
 	// CPULimited is whether the generator has a CPU limit, and so can be throttled.

@@ -3,6 +3,8 @@ package latency
 import (
 	"encoding/json"
 	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
 )
 
 // planFileFormat is the version of plan.json that loadtests/scenarios/lib/plan.js reads.
@@ -18,9 +20,11 @@ type planFile struct {
 	BaseURL  string `json:"baseURL"`
 	Host     string `json:"host,omitempty"`
 	// ForwardAuthHost is the application that a forward-auth check asks for.
-	ForwardAuthHost    string         `json:"forwardAuthHost,omitempty"`
-	MaxDurationSeconds int64          `json:"maxDurationSeconds"`
-	Scenarios          []planScenario `json:"scenarios"`
+	ForwardAuthHost    string `json:"forwardAuthHost,omitempty"`
+	MaxDurationSeconds int64  `json:"maxDurationSeconds"`
+	// Pods that share the plan.
+	Pods      int32          `json:"pods"`
+	Scenarios []planScenario `json:"scenarios"`
 }
 
 type planScenario struct {
@@ -28,6 +32,11 @@ type planScenario struct {
 	Iterations       int32  `json:"iterations"`
 	WarmUpIterations int32  `json:"warmUpIterations"`
 	VirtualUsers     int32  `json:"virtualUsers"`
+	// DurationSeconds, RatePerMinute and RateStepsPerMinute choose the load model; see lib/run.js.
+	DurationSeconds    int64                   `json:"durationSeconds,omitempty"`
+	RatePerMinute      int32                   `json:"ratePerMinute,omitempty"`
+	RateStepsPerMinute []int32                 `json:"rateStepsPerMinute,omitempty"`
+	Connections        v1alpha1.ConnectionMode `json:"connections,omitempty"`
 }
 
 // credentialsFile is credentials.json.
@@ -44,12 +53,18 @@ func planJSON(id string, plan *Plan, target Target) string {
 		Format: planFileFormat, ID: id, Provider: target.Provider, Version: target.Version,
 		BaseURL: target.BaseURL, Host: target.Host, ForwardAuthHost: target.ForwardAuthHost,
 		MaxDurationSeconds: int64(max(plan.Timeout-stopMargin, plan.Timeout/2).Seconds()),
+		Pods:               plan.Pods,
 	}
 	for _, s := range plan.Scenarios {
-		file.Scenarios = append(file.Scenarios, planScenario{
-			Name: string(s.Name), Iterations: *s.Iterations,
+		of := planScenario{
+			Name: string(s.Name), Iterations: orDefault(s.Iterations, 0),
 			WarmUpIterations: *s.WarmUpIterations, VirtualUsers: *s.VirtualUsers,
-		})
+			RatePerMinute: orDefault(s.RatePerMinute, 0), RateStepsPerMinute: s.RateStepsPerMinute, Connections: s.Connections,
+		}
+		if s.Duration != nil {
+			of.DurationSeconds = int64(s.Duration.Seconds())
+		}
+		file.Scenarios = append(file.Scenarios, of)
 	}
 	return mustJSON(file)
 }

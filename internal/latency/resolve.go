@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"authstack.dev/authstack/api/v1alpha1"
 )
 
@@ -25,10 +27,14 @@ var defaultSizes = map[v1alpha1.ScenarioName]size{
 	v1alpha1.ScenarioLogin:       {60, 12},
 	v1alpha1.ScenarioDashboard:   {30, 4},
 	v1alpha1.ScenarioForwardAuth: {600, 30},
+	v1alpha1.ScenarioThroughput:  {600, 50},
 }
 
+// defaultDuration is that of Throughput and of one step of a rising rate.
+const defaultDuration = 30 * time.Second
+
 // order in which scenarios run: Login first, since its warm-up warms what the others need too.
-var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth}
+var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput}
 
 // Resolve fills in the defaults of a test of this stack. Its error is a sentence for the status that
 // says what to write instead; only a change of the test or of the stack helps.
@@ -36,6 +42,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 	plan := &Plan{
 		Provider:   Authentik,
 		Repeats:    orDefault(test.Spec.Repeats, 1),
+		Pods:       orDefault(test.Spec.Generator.Pods, 1),
 		Timeout:    defaultTimeout,
 		CPULimited: test.Spec.Generator.Resources != nil && !test.Spec.Generator.Resources.Limits.Cpu().IsZero(),
 	}
@@ -98,7 +105,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 func supported(provider string, name v1alpha1.ScenarioName) error {
 	switch {
 	case len(endpoints(provider, name)) == 0:
-		return fmt.Errorf("scenario %s is not known; write Login, Dashboard or ForwardAuth", name)
+		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth or Throughput", name)
 	case provider == Authelia && name == v1alpha1.ScenarioDashboard:
 		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
 	case provider == Authentik && name == v1alpha1.ScenarioForwardAuth:
@@ -135,20 +142,44 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 // anything: the default grows to it, and a given number that is too small is refused, since such a
 // test could only ever end Inconclusive.
 func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (v1alpha1.Scenario, error) {
-	def := defaultSizes[s.Name]
+	def, users := defaultSizes[s.Name], orDefault(s.VirtualUsers, 1)
+	if s.Name == v1alpha1.ScenarioThroughput {
+		users = orDefault(s.VirtualUsers, 50)
+	}
 	if p.Provider == Authelia {
 		def.warmUp = max(def.warmUp, (delayHistory+2)*autheliaReplicas(stack))
 	}
-	users := orDefault(s.VirtualUsers, 1)
+	if p.Pods > 1 && users%p.Pods != 0 {
+		return s, fmt.Errorf("scenario %s has %d virtual users for %d Pods of the generator; write a multiple of %d", s.Name, users, p.Pods, p.Pods)
+	}
 	// Each virtual user's first iteration opens its connections.
 	def.warmUp = max(def.warmUp, users)
-	iterations := orDefault(s.Iterations, def.iterations)
+	out := v1alpha1.Scenario{Name: s.Name, VirtualUsers: &users, Connections: s.Connections,
+		RatePerMinute: s.RatePerMinute, RateStepsPerMinute: s.RateStepsPerMinute, Duration: s.Duration}
+	if out.Connections == "" {
+		out.Connections = v1alpha1.ConnectionsReuse
+	}
+	warmUp := p.share(orDefault(s.WarmUpIterations, def.warmUp))
+	out.WarmUpIterations = &warmUp
+
+	byClock := s.Duration != nil || len(s.RateStepsPerMinute) > 0 || s.Name == v1alpha1.ScenarioThroughput && s.Iterations == nil && s.RatePerMinute == nil
+	if byClock && out.Duration == nil {
+		out.Duration = &metav1.Duration{Duration: defaultDuration}
+	}
+	if byClock && s.RatePerMinute == nil {
+		return out, p.fitsTimeout(out)
+	}
+	iterations, given := orDefault(s.Iterations, def.iterations), s.Iterations != nil
+	if s.RatePerMinute != nil && s.Duration != nil {
+		iterations, given = int32(float64(*s.RatePerMinute)*s.Duration.Minutes())-warmUp, true
+		out.Duration = nil
+	}
 	for _, o := range p.Objectives {
 		if o.Scenario != s.Name {
 			continue
 		}
 		needed := neededIterations(p.Provider, o, p.Repeats)
-		if s.Iterations == nil {
+		if !given {
 			// A twentieth more, so that a few failed requests do not make the run worthless.
 			iterations = int32(min(max(int64(iterations), needed+needed/20), 1_000_000))
 		} else if int64(iterations) < needed {
@@ -156,11 +187,33 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 				o.Percentile, o.Scenario, o.Endpoint, needed, iterations, needed)
 		}
 	}
-	if users > iterations {
+	if s.RatePerMinute == nil && users > iterations {
 		return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, iterations)
 	}
-	warmUp := orDefault(s.WarmUpIterations, def.warmUp)
-	return v1alpha1.Scenario{Name: s.Name, Iterations: &iterations, WarmUpIterations: &warmUp, VirtualUsers: &users}, nil
+	iterations = p.share(iterations)
+	out.Iterations = &iterations
+	return out, p.fitsTimeout(out)
+}
+
+// share rounds a number up to one that the Pods of the generator can share equally.
+func (p *Plan) share(n int32) int32 { return int32(ceilDiv(int64(n), int64(p.Pods))) * p.Pods }
+
+// fitsTimeout refuses what the clock says cannot end in time: such a run would be cut off.
+func (p *Plan) fitsTimeout(s v1alpha1.Scenario) error {
+	var takes time.Duration
+	switch {
+	case len(s.RateStepsPerMinute) > 0:
+		takes = time.Duration(len(s.RateStepsPerMinute)) * s.Duration.Duration
+	case s.RatePerMinute != nil:
+		takes = time.Duration(*s.Iterations+*s.WarmUpIterations) * time.Minute / time.Duration(*s.RatePerMinute)
+	case s.Duration != nil:
+		takes = s.Duration.Duration
+	}
+	if limit := p.Timeout - stopMargin - 10*time.Second; takes > limit {
+		return fmt.Errorf("scenario %s takes %s and spec.timeoutSeconds leaves it %s; write timeoutSeconds: %d or more",
+			s.Name, takes.Round(time.Second), limit, int64((takes+stopMargin+10*time.Second).Seconds())+1)
+	}
+	return nil
 }
 
 // neededIterations is how many iterations of each repeat give an objective its samples.

@@ -16,6 +16,14 @@ func objective(name v1alpha1.ScenarioName, endpoint string, percentile int32, be
 	return v1alpha1.Objective{Scenario: name, Endpoint: endpoint, Percentile: percentile, Below: metav1.Duration{Duration: below}}
 }
 
+func duration(text string) *metav1.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return &metav1.Duration{Duration: d}
+}
+
 func authentik() *v1alpha1.AuthStack {
 	stack := &v1alpha1.AuthStack{}
 	stack.Spec.Authentik = &v1alpha1.AuthentikSpec{Version: "2025.12.4"}
@@ -32,7 +40,17 @@ func authelia(replicas int32) *v1alpha1.AuthStack {
 func sizes(plan *Plan) string {
 	var parts []string
 	for _, s := range plan.Scenarios {
-		parts = append(parts, string(s.Name)+" "+intString(*s.Iterations)+"+"+intString(*s.WarmUpIterations)+"×"+intString(*s.VirtualUsers))
+		measured := "for "
+		if s.Iterations != nil {
+			measured = intString(*s.Iterations)
+		} else {
+			measured += s.Duration.Duration.String() + " "
+		}
+		part := string(s.Name) + " " + measured + "+" + intString(*s.WarmUpIterations) + "×" + intString(*s.VirtualUsers)
+		if s.RatePerMinute != nil {
+			part += " at " + intString(*s.RatePerMinute)
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -122,6 +140,42 @@ func TestResolve(t *testing.T) {
 		"an objective about a scenario that the test leaves out is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login"}}, Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
 			refusal: "add it to spec.scenarios",
+		},
+		"Throughput runs for half a minute over fifty connections": {
+			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Throughput"}}},
+			want: "Throughput for 30s +50×50",
+		},
+		"a soak runs for its time": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{TimeoutSeconds: ptr(int32(4000)), Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1h")}}},
+			want: "Login for 1h0m0s +12×1",
+		},
+		"a soak that the timeout would cut off is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1h")}}},
+			refusal: "write timeoutSeconds: 3641 or more",
+		},
+		"an open model for a time has as many iterations as begin in it, the warm-up among them": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("2m"), RatePerMinute: ptr(int32(60))}}},
+			want: "Login 108+12×1 at 60",
+		},
+		"an open model whose percentile needs more than begin in its time is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1m"), RatePerMinute: ptr(int32(60))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
+			refusal: "write iterations: 100",
+		},
+		"an open model that is too slow for the timeout is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RatePerMinute: ptr(int32(2))}}},
+			refusal: "takes 36m0s",
+		},
+		"steps last half a minute each": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{30, 60, 120}}}},
+			want: "Login for 30s +12×1",
+		},
+		"Pods of the generator get equal parts": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Generator: v1alpha1.GeneratorSpec{Pods: ptr(int32(7))}, Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(14))}}},
+			want: "Login 63+14×14",
+		},
+		"virtual users that the Pods cannot share are refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Generator: v1alpha1.GeneratorSpec{Pods: ptr(int32(4))}},
+			refusal: "write a multiple of 4",
 		},
 		"more virtual users than iterations are refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(61))}}},

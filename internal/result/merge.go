@@ -11,41 +11,78 @@ const maxFailureKinds = 16
 // guard over the merged run must not hide one bad repeat. Merge of nothing is nil. The runs are left
 // as they were.
 func Merge(runs ...*Run) *Run {
-	var merged *Run
+	return merge(runs, func(to, from *Series, _ int64) {
+		to.LastMicros += from.LastMicros - from.FirstMicros
+	})
+}
+
+// MergePods adds up the runs of Pods that worked at the same time on one plan, each on its execution
+// segment. It is Merge but for the span: from the first request of any Pod to the last one of any.
+func MergePods(runs ...*Run) *Run {
+	return merge(runs, func(to, from *Series, shift int64) {
+		if from.Requests == 0 {
+			return
+		}
+		if first := from.FirstMicros + shift; to.Requests == from.Requests || first < to.FirstMicros {
+			to.FirstMicros = first
+		}
+		to.LastMicros = max(to.LastMicros, from.LastMicros+shift)
+	})
+}
+
+// span brings the span of a series, that began shift microseconds after the merged run, into that of
+// the merged one; its counts were added before.
+type span func(to, from *Series, shift int64)
+
+func merge(runs []*Run, span span) *Run {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r *Run) bool { return r == nil })
+	if len(runs) == 0 {
+		return nil
+	}
+	first := runs[0]
+	merged := &Run{Format: Format, PlanID: first.PlanID, StartedAt: first.StartedAt, EndedAt: first.EndedAt, Generator: first.Generator}
 	for _, run := range runs {
-		if run == nil {
-			continue
+		if run.StartedAt.Before(merged.StartedAt) {
+			merged.StartedAt = run.StartedAt
 		}
-		if merged == nil {
-			merged = &Run{Format: Format, PlanID: run.PlanID, StartedAt: run.StartedAt, EndedAt: run.EndedAt, Generator: run.Generator}
-		}
-		merged.add(run)
 	}
-	if merged != nil {
-		merged.Sort()
+	for _, run := range runs {
+		merged.add(run, span)
 	}
+	merged.Sort()
 	return merged
 }
 
-func (r *Run) add(other *Run) {
-	if other.StartedAt.Before(r.StartedAt) {
-		r.StartedAt = other.StartedAt
-	}
+func (r *Run) add(other *Run, span span) {
 	if other.EndedAt.After(r.EndedAt) {
 		r.EndedAt = other.EndedAt
 	}
 	if r.StopError == "" {
 		r.StopError = other.StopError
 	}
+	throttle := worse(r.Generator.Throttle, other.Generator.Throttle)
 	if other.Generator.load() > r.Generator.load() {
 		r.Generator = other.Generator
 	}
+	r.Generator.Throttle = throttle
 	for i := range other.Scenarios {
 		r.addScenario(&other.Scenarios[i])
 	}
+	shift := other.StartedAt.Sub(r.StartedAt).Microseconds()
 	for i := range other.Series {
-		r.addSeries(&other.Series[i])
+		r.addSeries(&other.Series[i], shift, span)
 	}
+}
+
+// worse is the one of two that was held back longer; one that could not be read is worse than any.
+func worse(a, b *Throttle) *Throttle {
+	if a == nil || b == nil {
+		return nil
+	}
+	if b.ThrottledMicros > a.ThrottledMicros {
+		return b
+	}
+	return a
 }
 
 // load is the CPU that was used, in thousandths of the run's wall time.
@@ -77,7 +114,7 @@ func (r *Run) addScenario(other *Scenario) {
 	}
 }
 
-func (r *Run) addSeries(other *Series) {
+func (r *Run) addSeries(other *Series, shift int64, span span) {
 	s := r.Find(other.Scenario, other.Endpoint)
 	if s == nil {
 		r.Series = append(r.Series, Series{Scenario: other.Scenario, Endpoint: other.Endpoint, Whole: other.Whole})
@@ -88,7 +125,14 @@ func (r *Run) addSeries(other *Series) {
 	s.Unanswered += other.Unanswered
 	s.WarmUpRequests += other.WarmUpRequests
 	s.WarmUpFailed += other.WarmUpFailed
-	s.LastMicros += other.LastMicros - other.FirstMicros
+	s.Bytes += other.Bytes
+	span(s, other, shift)
+	if other.Timeline != nil {
+		if s.Timeline == nil {
+			s.Timeline = NewTimeline()
+		}
+		s.Timeline.Merge(other.Timeline, shift)
+	}
 	for _, failure := range other.Failures {
 		s.AddFailure(failure.Kind, failure.Count)
 	}
@@ -96,7 +140,7 @@ func (r *Run) addSeries(other *Series) {
 		to   **Histogram
 		from *Histogram
 	}{
-		{&s.Total, other.Total}, {&s.DNS, other.DNS}, {&s.Connect, other.Connect},
+		{&s.Total, other.Total}, {&s.Intended, other.Intended}, {&s.DNS, other.DNS}, {&s.Connect, other.Connect},
 		{&s.TLS, other.TLS}, {&s.Wait, other.Wait}, {&s.Receive, other.Receive},
 	} {
 		if pair.from.Count() == 0 {

@@ -74,6 +74,14 @@ type Series struct {
 	// Total is the duration as the client sees it, of the requests that answered as expected:
 	// waiting for a connection and opening it, sending, waiting, receiving.
 	Total *Histogram `json:"total,omitempty"`
+	// Intended is Total counted from the moment at which the schedule of an open model wanted the
+	// iteration to begin, so that a stall weighs on every person who would have come during it
+	// (coordinated omission). Only of a whole, and only of an open model.
+	Intended *Histogram `json:"intended,omitempty"`
+	// Bytes received in bodies of answers, of the measured part.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Timeline is Total over time.
+	Timeline *Timeline `json:"timeline,omitempty"`
 	// The parts of Total. DNS, Connect and TLS hold only requests that opened a connection.
 	DNS     *Histogram `json:"dns,omitempty"`
 	Connect *Histogram `json:"connect,omitempty"`
@@ -151,6 +159,9 @@ func (r *Run) validate() error {
 		switch {
 		case s.Requests < 0 || s.Wrong < 0 || s.Unanswered < 0 || s.WarmUpRequests < 0 || s.WarmUpFailed < 0:
 			return fmt.Errorf("%w: %.64s/%.64s has a negative count", ErrCorrupt, s.Scenario, s.Endpoint)
+		case s.Intended != nil && s.Intended.Count() != s.Total.Count():
+			return fmt.Errorf("%w: %.64s/%.64s has %d durations and %d from their intended start",
+				ErrCorrupt, s.Scenario, s.Endpoint, s.Total.Count(), s.Intended.Count())
 		case s.Total.Count() != s.Requests-s.Failed():
 			return fmt.Errorf("%w: %.64s/%.64s has %d requests, %d failed and %d durations",
 				ErrCorrupt, s.Scenario, s.Endpoint, s.Requests, s.Failed(), s.Total.Count())

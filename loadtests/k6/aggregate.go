@@ -43,6 +43,14 @@ func (a *aggregate) add(sample metrics.Sample) {
 		a.addRequest(sample, name == "authstack_whole")
 	case "authstack_dns", "authstack_connect", "authstack_tls", "authstack_wait", "authstack_receive":
 		a.addPart(sample)
+	case "authstack_intended":
+		if !isWarmUp(sample) {
+			record(&a.seriesOf(sample).Intended, micros(sample.Value))
+		}
+	case "authstack_bytes":
+		if !isWarmUp(sample) {
+			a.seriesOf(sample).Bytes += int64(sample.Value)
+		}
 	case "authstack_iterations":
 		if s := a.scenario(sample); isWarmUp(sample) {
 			s.WarmUpIterations += int64(sample.Value)
@@ -77,6 +85,10 @@ func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
 		s.FirstMicros = max(0, end-duration)
 	}
 	s.LastMicros = max(s.LastMicros, end)
+	if s.Timeline == nil {
+		s.Timeline = result.NewTimeline()
+	}
+	s.Timeline.Record(end, duration, outcome != "ok")
 	switch outcome {
 	case "ok":
 		record(&s.Total, duration)

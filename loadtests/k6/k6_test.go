@@ -45,7 +45,19 @@ type scenario struct {
 	Iterations       int    `json:"iterations"`
 	WarmUpIterations int    `json:"warmUpIterations"`
 	VirtualUsers     int    `json:"virtualUsers"`
+	model
 }
+
+// model is the part of a scenario that chooses its load model.
+type model struct {
+	DurationSeconds    int    `json:"durationSeconds,omitempty"`
+	RatePerMinute      int    `json:"ratePerMinute,omitempty"`
+	RateStepsPerMinute []int  `json:"rateStepsPerMinute,omitempty"`
+	Connections        string `json:"connections,omitempty"`
+}
+
+// closed is the default model.
+var closed model
 
 type plan struct {
 	Format             string     `json:"format"`
@@ -55,6 +67,7 @@ type plan struct {
 	Host               string     `json:"host"`
 	ForwardAuthHost    string     `json:"forwardAuthHost,omitempty"`
 	MaxDurationSeconds int        `json:"maxDurationSeconds"`
+	Pods               int        `json:"pods,omitempty"`
 	Scenarios          []scenario `json:"scenarios"`
 }
 
@@ -72,7 +85,7 @@ type outcome struct {
 }
 
 // runK6 runs the real scripts (with some replaced) the way the Job does.
-func runK6(t *testing.T, p plan, password string, replaced map[string]string) outcome {
+func runK6(t *testing.T, p plan, password string, replaced map[string]string, env ...string) outcome {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -101,6 +114,7 @@ func runK6(t *testing.T, p plan, password string, replaced map[string]string) ou
 	command.Env = append(os.Environ(),
 		"AUTHSTACK_PLAN="+filepath.Join(dir, "plan.json"), "AUTHSTACK_CREDENTIALS="+filepath.Join(dir, "credentials.json"),
 		"HOME="+dir, "K6_SUMMARY_MODE=disabled", "K6_NO_THRESHOLDS=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false")
+	command.Env = append(command.Env, env...)
 	// One stream for both, as the kubelet keeps them.
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -149,7 +163,7 @@ func wantCounts(t *testing.T, run *result.Run, scenario string, want map[string]
 func TestLoginAndDashboardOfAuthentik(t *testing.T) {
 	fake := &fakeAuthentik{t: t, passwordDelay: 60 * time.Millisecond}
 	server := fake.start()
-	run := runK6(t, authentikPlan(server.URL, scenario{"Login", 20, 5, 2}, scenario{"Dashboard", 6, 2, 1}), canaryPassword, nil).must(t, 0)
+	run := runK6(t, authentikPlan(server.URL, scenario{"Login", 20, 5, 2, closed}, scenario{"Dashboard", 6, 2, 1, closed}), canaryPassword, nil).must(t, 0)
 
 	login := [3]int64{20, 0, 5}
 	wantCounts(t, run, "Login", map[string][3]int64{"login": login, "identification-get": login, "identification-post": login,
@@ -192,14 +206,14 @@ func TestLoginAndDashboardOfAuthentik(t *testing.T) {
 
 func TestLoginWithThePasswordBesideTheName(t *testing.T) {
 	fake := &fakeAuthentik{t: t, embedded: true}
-	run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 3, 0, 1}), canaryPassword, nil).must(t, 0)
+	run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 3, 0, 1, closed}), canaryPassword, nil).must(t, 0)
 	three := [3]int64{3, 0, 0}
 	wantCounts(t, run, "Login", map[string][3]int64{"login": three, "identification-get": three, "identification-post": three, "mfa-get": three, "login-get": three})
 }
 
 func TestLoginAndForwardAuthOfAuthelia(t *testing.T) {
 	fake := &fakeAuthelia{t: t}
-	p := authentikPlan(fake.start().URL, scenario{"Login", 10, 2, 1}, scenario{"ForwardAuth", 40, 10, 1})
+	p := authentikPlan(fake.start().URL, scenario{"Login", 10, 2, 1, closed}, scenario{"ForwardAuth", 40, 10, 1, closed})
 	p.Provider, p.ForwardAuthHost = "authelia", "app.example.test"
 	run := runK6(t, p, canaryPassword, nil).must(t, 0)
 	wantCounts(t, run, "Login", map[string][3]int64{"login": {10, 0, 2}, "firstfactor": {10, 0, 2}})
@@ -216,7 +230,7 @@ func TestLoginAndForwardAuthOfAuthelia(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Run("a wrong password is a wrong answer and never a figure", func(t *testing.T) {
 		fake := &fakeAuthentik{t: t}
-		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 4, 1, 1}), "wrong-password-77ab", nil).must(t, 0)
+		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 4, 1, 1, closed}), "wrong-password-77ab", nil).must(t, 0)
 		s := run.Find("Login", "login")
 		if s.Wrong != 4 || s.Unanswered != 0 || s.Total.Count() != 0 || len(s.Failures) != 1 || s.Failures[0] != (result.Failure{Kind: "input refused", Count: 5}) {
 			t.Errorf("login: %+v", s)
@@ -224,7 +238,7 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("a server that begins to answer 500 is counted from then on", func(t *testing.T) {
 		fake := &fakeAuthentik{t: t, breakAfter: 60}
-		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 20, 0, 1}), canaryPassword, nil).must(t, 0)
+		run := runK6(t, authentikPlan(fake.start().URL, scenario{"Login", 20, 0, 1, closed}), canaryPassword, nil).must(t, 0)
 		wantCounts(t, run, "Login", map[string][3]int64{"login": {20, 10, 0}, "identification-get": {20, 10, 0}, "identification-post": {10, 0, 0},
 			"password-get": {10, 0, 0}, "password-post": {10, 0, 0}, "mfa-get": {10, 0, 0}, "login-get": {10, 0, 0}})
 		if f := run.Find("Login", "login").Failures; len(f) != 1 || f[0].Kind != "status 500" {
@@ -237,27 +251,27 @@ func TestFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		listener.Close()
-		run := runK6(t, authentikPlan("http://"+listener.Addr().String(), scenario{"Login", 60, 0, 1}), canaryPassword, nil).must(t, 108)
+		run := runK6(t, authentikPlan("http://"+listener.Addr().String(), scenario{"Login", 60, 0, 1, closed}), canaryPassword, nil).must(t, 108)
 		if s := run.Find("Login", "login"); s.Requests != 10 || s.Unanswered != 10 || !strings.Contains(run.StopError, "no answer from the target") {
 			t.Errorf("login: %+v, stopped by %q", s, run.StopError)
 		}
 	})
 	t.Run("a script with a syntax error gives exit code 107 and no result", func(t *testing.T) {
-		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1}), canaryPassword, map[string]string{"login.js": "export const options = {"})
+		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1, closed}), canaryPassword, map[string]string{"login.js": "export const options = {"})
 		if out.exitCode != 107 || !errors.Is(out.readErr, result.ErrNoResult) {
 			t.Errorf("exit code %d, %v", out.exitCode, out.readErr)
 		}
 	})
 	t.Run("a script that throws is counted, since k6 itself would go on", func(t *testing.T) {
 		broken := "export const refused = 0; export function login() { throw new Error('oops'); }"
-		run := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 3, 0, 1}), canaryPassword, map[string]string{"lib/authentik.js": broken}).must(t, 0)
+		run := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 3, 0, 1, closed}), canaryPassword, map[string]string{"lib/authentik.js": broken}).must(t, 0)
 		if f := run.Find("Login", "login").Failures; len(f) != 1 || f[0] != (result.Failure{Kind: "script error", Count: 3}) {
 			t.Errorf("failures: %v", f)
 		}
 	})
 	t.Run("a run that is too slow stops by itself and counts what was dropped", func(t *testing.T) {
 		fake := &fakeAuthentik{t: t, passwordDelay: 900 * time.Millisecond}
-		p := authentikPlan(fake.start().URL, scenario{"Login", 60, 0, 1})
+		p := authentikPlan(fake.start().URL, scenario{"Login", 60, 0, 1, closed})
 		p.MaxDurationSeconds = 1
 		run := runK6(t, p, canaryPassword, nil).must(t, 0)
 		if s := run.Scenarios[0]; s.DroppedIterations == 0 || s.Iterations == 0 || s.DroppedIterations+s.Iterations > 60 {
@@ -265,7 +279,7 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("credentials that are no JSON are not quoted", func(t *testing.T) {
-		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1}), canaryPassword, map[string]string{
+		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1, closed}), canaryPassword, map[string]string{
 			"lib/authentik.js": "open(__ENV.AUTHSTACK_CREDENTIALS + '.not'); export const login = 0;"})
 		if out.exitCode != 107 {
 			t.Errorf("exit code %d:\n%s", out.exitCode, out.output)

@@ -10,6 +10,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"go.k6.io/k6/v2/cmd"
 	"go.k6.io/k6/v2/output"
 )
@@ -19,5 +22,12 @@ func init() {
 }
 
 func main() {
+	args, err := takeSegment(os.Args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		// k6's code for an invalid configuration.
+		os.Exit(104)
+	}
+	os.Args = args
 	cmd.Execute()
 }

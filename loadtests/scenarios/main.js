@@ -4,6 +4,7 @@ import { askAll } from './forwardauth.js';
 import { plan } from './lib/plan.js';
 import { optionsFor, run } from './lib/run.js';
 import { loginOnce } from './login.js';
+import { askPage } from './throughput.js';
 
 const names = plan.scenarios.map((s) => s.name);
 if (names.length === 0) throw new Error('the plan names no scenarios');
@@ -20,4 +21,8 @@ export function Dashboard() {
 
 export function ForwardAuth() {
   run('ForwardAuth', names, 'authorised', askAll);
+}
+
+export function Throughput() {
+  run('Throughput', names, 'throughput', askPage);
 }

@@ -7,6 +7,12 @@ import { none, ok, request, totalOf, wrong } from './record.js';
 
 const timeout = '30s';
 
+// Whether each request opens a connection, which k6 can only be told for all scenarios of a test.
+let newConnections = false;
+export function setConnections(mode) {
+  newConnections = mode === 'New';
+}
+
 export class Browser {
   constructor(phase) {
     this.phase = phase;
@@ -36,6 +42,7 @@ export class Browser {
       all['X-Forwarded-Proto'] = 'https';
       all['X-Forwarded-Host'] = host;
     }
+    if (newConnections) all.Connection = 'close';
     const cookie = this.cookieHeader(host);
     if (cookie) all.Cookie = cookie;
     if (body) all['Content-Type'] = 'application/json';

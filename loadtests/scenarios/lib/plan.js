@@ -18,6 +18,7 @@ const sizes = {
   Login: { iterations: 60, warmUpIterations: 12 },
   Dashboard: { iterations: 30, warmUpIterations: 4 },
   ForwardAuth: { iterations: 600, warmUpIterations: 30 },
+  Throughput: { iterations: 5000, warmUpIterations: 50 },
 };
 
 // readJSON reads a file and keeps its content out of the error, which could quote a password.
@@ -67,6 +68,8 @@ function load() {
   plan.flow = plan.flow || 'default-authentication-flow';
   plan.maxDurationSeconds = plan.maxDurationSeconds || 870;
   plan.scenarios = plan.scenarios || [];
+  // The Pods that share this plan, each with its execution segment.
+  plan.pods = plan.pods || 1;
   return plan;
 }
 

@@ -6,6 +6,7 @@ import { Counter, Trend } from 'k6/metrics';
 const trends = {
   request: new Trend('authstack_request', true),
   whole: new Trend('authstack_whole', true),
+  intended: new Trend('authstack_intended', true),
   dns: new Trend('authstack_dns', true),
   connect: new Trend('authstack_connect', true),
   tls: new Trend('authstack_tls', true),
@@ -13,6 +14,15 @@ const trends = {
   receive: new Trend('authstack_receive', true),
 };
 const iterations = new Counter('authstack_iterations');
+const bytes = new Counter('authstack_bytes');
+
+// What the current iteration has of its schedule; lib/run.js sets it before each. late is by how many
+// milliseconds it began after the moment that an open model wanted, null in a closed one; step is the
+// rate of the step that it belongs to, null without steps.
+let schedule = { late: null, step: null };
+export function scheduled(late, step) {
+  schedule = { late, step };
+}
 
 // The outcomes. A wrong answer came and was not what the endpoint should give; none did not come.
 export const ok = { outcome: 'ok' };
@@ -28,6 +38,7 @@ export function request(endpoint, phase, res, outcome) {
   const tags = Object.assign({ endpoint, phase }, outcome);
   const t = res.timings;
   trends.request.add(totalOf(res), tags);
+  if (res.body && phase === 'measure') bytes.add(res.body.length, tags);
   if (outcome !== ok || phase !== 'measure') return;
   trends.wait.add(t.waiting, tags);
   trends.receive.add(t.receiving, tags);
@@ -39,9 +50,17 @@ export function request(endpoint, phase, res, outcome) {
   }
 }
 
-// whole records a composite of several requests, in milliseconds.
+// whole records a composite of several requests, in milliseconds; in steps once more under the name of
+// the step, for example login-at-120.
 export function whole(endpoint, phase, duration, outcome) {
-  trends.whole.add(duration, Object.assign({ endpoint, phase }, outcome));
+  wholeAs(endpoint, phase, duration, outcome);
+  if (schedule.step !== null) wholeAs(`${endpoint}-at-${schedule.step}`, phase, duration, outcome);
+}
+
+function wholeAs(endpoint, phase, duration, outcome) {
+  const tags = Object.assign({ endpoint, phase }, outcome);
+  trends.whole.add(duration, tags);
+  if (schedule.late !== null && outcome === ok) trends.intended.add(duration + schedule.late, tags);
 }
 
 // iteration counts an iteration that came to its end.

@@ -1,32 +1,25 @@
-// How a scenario's iterations are run: in which phase, in which turn, and what happens to their
-// failures. Each scenario is a closed model (shared-iterations): a number of virtual users do a
-// number of iterations together. The first of them are the warm-up, by their number in the whole
-// test, so that the load does not pause between warm-up and measurement.
+// How a scenario's iterations are run: by which load model, in which phase, in which turn, and what
+// happens to their failures. The first iterations are the warm-up, by their number in the whole test,
+// so that the load does not pause between warm-up and measurement.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
+import { setConnections } from './browser.js';
 import { plan, sizeOf } from './plan.js';
-import { iteration, ok, whole, wrong } from './record.js';
+import { iteration, ok, scheduled, whole, wrong } from './record.js';
 
 // After this many iterations in a row without any answer, one virtual user ends the test: the target
 // is not there, and ten seconds are enough for a Service to come back.
 const patience = 10;
 let unanswered = 0;
 
+// k6's clock tells the start of a scenario and of an iteration in whole milliseconds; a delay below
+// two of them may be no delay at all.
+const clockDoubt = 2;
+
 // optionsFor are k6's options for scenarios that run one after the other.
 export function optionsFor(names) {
   const scenarios = {};
-  for (const name of names) {
-    const size = sizeOf(name);
-    scenarios[name] = {
-      executor: 'shared-iterations',
-      exec: name,
-      vus: size.virtualUsers,
-      iterations: size.warmUpIterations + size.iterations,
-      // k6 must stop by itself before its Job is stopped, or the result is lost with the Pod.
-      maxDuration: `${Math.max(10, plan.maxDurationSeconds - 10)}s`,
-      gracefulStop: '10s',
-    };
-  }
+  for (const name of names) scenarios[name] = Object.assign({ exec: name, gracefulStop: '10s' }, modelOf(sizeOf(name)));
   return {
     scenarios,
     // Eight requests to one host at once are what the dashboard asks for; k6 would do six.
@@ -38,6 +31,47 @@ export function optionsFor(names) {
   };
 }
 
+// modelOf is the executor of k6 that the size of a scenario asks for.
+function modelOf(size) {
+  // k6 must stop by itself before its Job is stopped, or the result is lost with the Pod.
+  const longest = Math.max(10, plan.maxDurationSeconds - 10);
+  if (size.rateStepsPerMinute) {
+    const stages = [];
+    for (const rate of size.rateStepsPerMinute) {
+      stages.push({ target: rate, duration: '0s' }, { target: rate, duration: `${size.durationSeconds}s` });
+    }
+    return Object.assign({
+      executor: 'ramping-arrival-rate', startRate: size.rateStepsPerMinute[0], timeUnit: '1m', stages,
+    }, usersFor(size, Math.max(...size.rateStepsPerMinute)));
+  }
+  if (size.ratePerMinute) {
+    const milliseconds = Math.round((size.warmUpIterations + size.iterations - 0.5) * periodOf(size));
+    return Object.assign({
+      executor: 'constant-arrival-rate', rate: size.ratePerMinute, timeUnit: '1m',
+      duration: `${Math.min(Math.max(milliseconds, 1000), longest * 1000)}ms`,
+    }, usersFor(size, size.ratePerMinute));
+  }
+  if (size.durationSeconds) {
+    return { executor: 'constant-vus', vus: size.virtualUsers, duration: `${Math.min(size.durationSeconds, longest)}s` };
+  }
+  return {
+    executor: 'shared-iterations', vus: size.virtualUsers,
+    iterations: size.warmUpIterations + size.iterations, maxDuration: `${longest}s`,
+  };
+}
+
+// usersFor are the virtual users of an open model. Each iteration that has not ended holds one. k6
+// drops an iteration that finds none ready, and such a run is worth nothing; so as many are ready as
+// begin in five seconds of standstill, and while the slowest request is waited for (30 s) more are made.
+function usersFor(size, rate) {
+  const perSecond = rate / 60;
+  const ready = Math.max(size.virtualUsers, Math.min(500, Math.ceil(perSecond * 5)));
+  return { preAllocatedVUs: ready, maxVUs: Math.max(ready, Math.min(2000, Math.ceil(perSecond * 30))) };
+}
+
+// periodOf is the time between two iterations of an open model in milliseconds.
+const periodOf = (size) => 60000 / size.ratePerMinute;
+
 // awaitTurn lets a scenario wait until those before it are done. k6 can only start scenarios at a
 // time, and nobody knows how long a login takes; the count of finished iterations is what all its
 // virtual users share.
@@ -45,7 +79,8 @@ function awaitTurn(name, names) {
   let before = 0;
   for (const other of names.slice(0, names.indexOf(name))) {
     const size = sizeOf(other);
-    before += size.warmUpIterations + size.iterations;
+    // Each of several Pods has an equal part; the plan's numbers are multiples of theirs.
+    before += (size.warmUpIterations + size.iterations) / plan.pods;
   }
   while (exec.instance.iterationsCompleted < before) sleep(0.05);
 }
@@ -54,8 +89,11 @@ function awaitTurn(name, names) {
 // is what a broken script is counted under.
 export function run(name, names, wholeEndpoint, work) {
   awaitTurn(name, names);
+  const size = sizeOf(name);
   const number = exec.scenario.iterationInTest;
-  const phase = number < sizeOf(name).warmUpIterations ? 'warmup' : 'measure';
+  const phase = number < size.warmUpIterations ? 'warmup' : 'measure';
+  scheduled(lateness(size, number), stepOf(size));
+  setConnections(size.connections);
   let outcome;
   try {
     outcome = work(phase, number);
@@ -71,4 +109,20 @@ export function run(name, names, wholeEndpoint, work) {
     exec.test.abort(`no answer from the target in ${patience} iterations in a row`);
   }
   if (unanswered > 0) sleep(1);
+}
+
+// lateness is by how many milliseconds an iteration began after the moment that the schedule of an open
+// model wanted, or null. In steps k6 begins an iteration in time or not at all.
+function lateness(size, number) {
+  if (size.rateStepsPerMinute) return 0;
+  if (!size.ratePerMinute) return null;
+  const late = Date.now() - (exec.scenario.startTime + number * periodOf(size));
+  return late < clockDoubt ? 0 : late;
+}
+
+// stepOf is the rate of the step that is under way, or null.
+function stepOf(size) {
+  if (!size.rateStepsPerMinute) return null;
+  const step = Math.floor((Date.now() - exec.scenario.startTime) / 1000 / size.durationSeconds);
+  return size.rateStepsPerMinute[Math.min(step, size.rateStepsPerMinute.length - 1)];
 }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/internal/result"
+)
+
+// page is a server of one page that can stand still for a while.
+type page struct {
+	mu       sync.Mutex
+	requests int
+	// stallAt is the number of the request that stops the server for stall.
+	stallAt int
+	stall   time.Duration
+}
+
+func (p *page) start(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		p.requests++
+		if p.requests == p.stallAt {
+			time.Sleep(p.stall)
+		}
+		p.mu.Unlock()
+		fmt.Fprint(w, "0123456789")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func throughputPlan(url string, s scenario) plan {
+	s.Name = "Throughput"
+	p := authentikPlan(url, s)
+	p.Provider = "authelia"
+	return p
+}
+
+// slow is how many of the durations of a histogram are longer than limit microseconds.
+func slow(h *result.Histogram, limit int64) (n int64) {
+	for _, bar := range h.Bars() {
+		if bar.From > limit {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
+func TestAStallWeighsOnAllWhoComeDuringIt(t *testing.T) {
+	const stall, limit = 2 * time.Second, 100_000
+	open := &page{stallAt: 20, stall: stall}
+	run := runK6(t, throughputPlan(open.start(t), scenario{Iterations: 60, WarmUpIterations: 5, VirtualUsers: 2, model: model{RatePerMinute: 600}}), canaryPassword, nil).must(t, 0)
+	s := run.Find("Throughput", "throughput")
+	if s.Requests != 60 || s.WarmUpRequests != 5 || s.Intended.Count() != 60 || run.Scenarios[0].DroppedIterations != 0 {
+		t.Fatalf("%d requests, %d of warm-up, %d from their intended start, dropped %d", s.Requests, s.WarmUpRequests, s.Intended.Count(), run.Scenarios[0].DroppedIterations)
+	}
+	// Ten a second come during two seconds; those at its very end wait less than the limit.
+	if n := slow(s.Intended, limit); n < 15 || n > 30 {
+		t.Errorf("%d of 60 waited, want about 19: those that came during the stall", n)
+	}
+	closedModel := &page{stallAt: 20, stall: stall}
+	run = runK6(t, throughputPlan(closedModel.start(t), scenario{Iterations: 60, WarmUpIterations: 5, VirtualUsers: 1}), canaryPassword, nil).must(t, 0)
+	s = run.Find("Throughput", "throughput")
+	if n := slow(s.Total, int64(stall/time.Microsecond)/2); n != 1 || s.Intended != nil {
+		t.Errorf("%d of 60 waited in the closed model, want 1: nobody came while its one user waited (intended: %v)", n, s.Intended)
+	}
+}
+
+func TestAScenarioByTheClock(t *testing.T) {
+	server := &page{}
+	run := runK6(t, throughputPlan(server.start(t), scenario{WarmUpIterations: 10, VirtualUsers: 3, model: model{DurationSeconds: 3}}), canaryPassword, nil).must(t, 0)
+	s := run.Find("Throughput", "page")
+	if s.Requests < 10 || s.WarmUpRequests != 10 || s.Bytes != 10*s.Requests {
+		t.Errorf("%d requests with %d bytes, %d of warm-up", s.Requests, s.Bytes, s.WarmUpRequests)
+	}
+	var counted int64
+	for i := range s.Timeline.Intervals {
+		counted += s.Timeline.Intervals[i].Count()
+	}
+	if n := len(s.Timeline.Intervals); n < 3 || n > 5 || counted != s.Requests {
+		t.Errorf("the timeline has %d seconds with %d of %d requests", n, counted, s.Requests)
+	}
+}
+
+func TestStepsAreToldApart(t *testing.T) {
+	server := &page{}
+	run := runK6(t, throughputPlan(server.start(t), scenario{VirtualUsers: 1, model: model{DurationSeconds: 3, RateStepsPerMinute: []int{300, 1200}}}), canaryPassword, nil).must(t, 0)
+	low, high, all := run.Find("Throughput", "throughput-at-300"), run.Find("Throughput", "throughput-at-1200"), run.Find("Throughput", "throughput")
+	if low == nil || high == nil || low.Requests+high.Requests != all.Requests {
+		t.Fatalf("steps: %+v", run.Series)
+	}
+	// 5 a second for 3 s and 20 a second for 3 s; the turn of the step may move one or two.
+	if low.Requests < 13 || low.Requests > 18 || high.Requests < 56 || high.Requests > 62 {
+		t.Errorf("%d and %d requests, want about 15 and 60", low.Requests, high.Requests)
+	}
+}
+
+func TestNewConnectionsAreOpenedForEachRequest(t *testing.T) {
+	server := &page{}
+	run := runK6(t, throughputPlan(server.start(t), scenario{Iterations: 20, WarmUpIterations: 2, VirtualUsers: 2, model: model{Connections: "New"}}), canaryPassword, nil).must(t, 0)
+	if s := run.Find("Throughput", "page"); s.Connect.Count() != 20 {
+		t.Errorf("%d of 20 requests opened a connection", s.Connect.Count())
+	}
+}
+
+func TestPodsShareARunAndTheirHistogramsMerge(t *testing.T) {
+	server := &page{}
+	p := throughputPlan(server.start(t), scenario{Iterations: 40, WarmUpIterations: 8, VirtualUsers: 4})
+	p.Pods = 4
+	var runs []*result.Run
+	for index := range p.Pods {
+		run := runK6(t, p, canaryPassword, nil, "AUTHSTACK_PODS=4", fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index)).must(t, 0)
+		if s := run.Find("Throughput", "page"); s.Requests+s.WarmUpRequests != 12 {
+			t.Errorf("Pod %d made %d requests and %d of warm-up, want its quarter of 48", index, s.Requests, s.WarmUpRequests)
+		}
+		runs = append(runs, run)
+	}
+	merged := result.MergePods(runs...)
+	if s := merged.Find("Throughput", "page"); s.Requests != 40 || s.WarmUpRequests != 8 || s.Total.Count() != 40 || server.requests != 48 {
+		t.Errorf("merged: %d requests, %d of warm-up, the server saw %d", s.Requests, s.WarmUpRequests, server.requests)
+	}
+}
+
+func TestSegments(t *testing.T) {
+	for name, test := range map[string]struct{ index, pods, segment, sequence, refusal string }{
+		"the first of one":         {"0", "1", "0:1", "0,1", ""},
+		"the first of three":       {"0", "3", "0:1/3", "0,1/3,2/3,1", ""},
+		"the last of three":        {"2", "3", "2/3:1", "0,1/3,2/3,1", ""},
+		"an index beyond the Pods": {"3", "3", "", "", "JOB_COMPLETION_INDEX must be 0 to 2"},
+		"no index":                 {"", "3", "", "", "JOB_COMPLETION_INDEX must be 0 to 2"},
+		"no number of Pods":        {"0", "x", "", "", "AUTHSTACK_PODS must be a whole number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			segment, sequence, err := segmentOf(test.index, test.pods)
+			if segment != test.segment || sequence != test.sequence || (err == nil) != (test.refusal == "") {
+				t.Errorf("%s of %s, %v", segment, sequence, err)
+			}
+		})
+	}
+}
