@@ -102,7 +102,8 @@ func (p *pod) start(ctx context.Context) (stop func() string) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- command.Wait() }()
-	deadline := time.Now().Add(90 * time.Second)
+	// initdb syncs a thousand files, on a busy disk that takes its time.
+	deadline := time.Now().Add(5 * time.Minute)
 	for !p.ready() {
 		select {
 		case err := <-done:
