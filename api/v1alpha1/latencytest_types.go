@@ -139,7 +139,8 @@ type LatencyTestStatus struct {
 	// +optional
 	Subject *Subject `json:"subject,omitempty"`
 
-	// LoginP95 is the 95th percentile of the whole login, for people, for example 612ms.
+	// LoginP95 is the 95th percentile of the whole login, for people, for example 612ms, or 612ms (of
+	// 20) where so few logins are too few for it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	LoginP95 string `json:"loginP95,omitempty"`

@@ -40,6 +40,7 @@ func endpointResult(s *result.Series) v1alpha1.EndpointResult {
 		Name: s.Endpoint, Requests: s.Requests, Failed: s.Failed(),
 		P50Micros: s.Total.PerMille(500), P90Micros: s.Total.PerMille(900), P95Micros: s.Total.PerMille(950),
 		P99Micros: s.Total.PerMille(990), P999Micros: s.Total.PerMille(999), MaxMicros: s.Total.Max(),
+		Unsupported: result.Unsupported(s.Total.Count()),
 	}
 	if span := s.LastMicros - s.FirstMicros; span > 0 {
 		r.RequestsPerSecondMilli = s.Requests * 1_000_000_000 / span

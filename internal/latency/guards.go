@@ -13,7 +13,8 @@ const (
 	// GuardFailures: at most one request in a hundred of any endpoint failed. The only guard whose
 	// violation is a Failed, since it speaks of the stack and not of the measurement.
 	GuardFailures = "failures"
-	// GuardSamples: each objective has enough samples for its percentile, each scenario at least ten.
+	// GuardSamples: each objective has enough samples for its percentile (result.SamplesFor), each
+	// scenario at least ten.
 	GuardSamples = "samples"
 	// GuardWarmUp: the whole warm-up ran before the measurement.
 	GuardWarmUp = "warm-up"
@@ -90,19 +91,23 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 	return v1alpha1.Guard{Name: GuardFailures, OK: ok, Detail: fmt.Sprintf("%s (limit %d %%)", detail, maxFailedPercent)}
 }
 
+// samplesGuard looks at the numbers that were measured well, and says how many iterations would do.
 func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{Name: GuardSamples, OK: true}
-	note := func(title string, have, need int64) {
+	note := func(title string, have, need, iterations int64) {
+		part := fmt.Sprintf("%s has %d of at least %d", title, have, need)
 		if have < need {
 			g.OK = false
+			part += fmt.Sprintf("; iterations: %d in spec.scenarios would do if none fails", iterations)
 		}
-		g.Detail = join(g.Detail, fmt.Sprintf("%s has %d of at least %d", title, have, need))
+		g.Detail = join(g.Detail, part)
 	}
 	for _, s := range plan.Scenarios {
-		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples)
+		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples, ceilDiv(minSamples, int64(plan.Repeats)))
 	}
 	for _, o := range plan.Objectives {
-		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile))
+		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile),
+			neededIterations(plan.Provider, o, plan.Repeats))
 	}
 	return g
 }

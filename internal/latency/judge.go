@@ -102,7 +102,11 @@ func summary(plan *Plan, run *result.Run) string {
 	var parts []string
 	for _, s := range plan.Scenarios {
 		if series := run.Find(string(s.Name), wholeOf(plan, s.Name)); series != nil {
-			parts = append(parts, fmt.Sprintf("%s p95 is %s over %d", s.Name, result.FormatMicros(series.Total.PerMille(950)), series.Total.Count()))
+			part := fmt.Sprintf("%s p95 is %s over %d", s.Name, result.FormatMicros(series.Total.PerMille(950)), series.Total.Count())
+			if need := result.SamplesFor(950); series.Total.Count() < need {
+				part += fmt.Sprintf(", too few for a p95, which needs %d", need)
+			}
+			parts = append(parts, part)
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -113,7 +117,11 @@ func loginP95(run *result.Run) string {
 	if s == nil || s.Total.Count() == 0 {
 		return ""
 	}
-	return result.FormatMicros(s.Total.PerMille(950))
+	p95 := result.FormatMicros(s.Total.PerMille(950))
+	if n := s.Total.Count(); n < result.SamplesFor(950) {
+		p95 += fmt.Sprintf(" (of %d)", n)
+	}
+	return p95
 }
 
 func wholeOf(plan *Plan, name v1alpha1.ScenarioName) string {

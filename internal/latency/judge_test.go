@@ -117,7 +117,21 @@ func TestJudge(t *testing.T) {
 					}
 				}
 			},
-			below: 800 * time.Millisecond, want: "Inconclusive", says: "Login p95 has 15 of at least 20", violated: GuardSamples,
+			below: 800 * time.Millisecond, want: "Inconclusive", says: "Login p95 has 15 of at least 59; iterations: 59 in spec.scenarios would do", violated: GuardSamples,
+		},
+		"too few samples and no objective pass, and the figure says so": {
+			change: func(plan *Plan, run **result.Run, _ *Evidence) {
+				plan.Scenarios[0].Iterations = ptr(int32(15))
+				(*run).Scenarios[0].Iterations = 15
+				for i := range (*run).Series {
+					s := &(*run).Series[i]
+					s.Requests, s.Total = 15, result.NewHistogram()
+					for range 15 {
+						s.Total.Record(1000)
+					}
+				}
+			},
+			want: "Passed", says: "Login p95 is 1.00ms over 15, too few for a p95, which needs 59.",
 		},
 		"a result without data does not pass": {
 			change: func(_ *Plan, run **result.Run, _ *Evidence) { (*run).Series, (*run).Scenarios = nil, nil },
@@ -357,6 +371,9 @@ func TestFiguresAreInTheOrderOfTheLogin(t *testing.T) {
 	}
 	if got, want := strings.Join(names, " "), "login identification-get password-post a-stage-of-their-own"; got != want {
 		t.Errorf("endpoints are %s, want %s", got, want)
+	}
+	if got := strings.Join(out.Scenarios[0].Endpoints[0].Unsupported, " "); got != "p99 p99.9" {
+		t.Errorf("of 60 logins %q are marked", got)
 	}
 	if e := out.Scenarios[0].Endpoints[0]; e.Phases != nil || e.RequestsPerSecondMilli != 1000 || out.LoginP95 != "612ms" {
 		t.Errorf("login: %+v, p95 %s", e, out.LoginP95)

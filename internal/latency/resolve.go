@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
 )
 
 // The defaults of a test. They are here and not in the stored objects, so that a better one reaches
@@ -179,10 +180,12 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 			continue
 		}
 		needed := neededIterations(p.Provider, o, p.Repeats)
-		if !given {
+		switch {
+		case int64(iterations) >= needed:
+		case !given:
 			// A twentieth more, so that a few failed requests do not make the run worthless.
-			iterations = int32(min(max(int64(iterations), needed+needed/20), 1_000_000))
-		} else if int64(iterations) < needed {
+			iterations = int32(min(needed+needed/20, 1_000_000))
+		default:
 			return s, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and spec.scenarios has %d; write iterations: %d or a lower percentile",
 				o.Percentile, o.Scenario, o.Endpoint, needed, iterations, needed)
 		}
@@ -228,15 +231,8 @@ func neededIterations(provider string, o v1alpha1.Objective, repeats int32) int6
 	return ceilDiv(perRepeat*10, perTen)
 }
 
-// sampleFloor is the least number of samples that a percentile may be read from: with n below
-// 1/(1−p) it is simply the slowest request. Never less than ten; p100 asks for as many as p95, as
-// the slowest of a handful says nothing.
-func sampleFloor(percentile int32) int64 {
-	if percentile >= 100 {
-		return 20
-	}
-	return max(10, ceilDiv(100, int64(100-percentile)))
-}
+// sampleFloor is the least number of samples that a percentile may be read from.
+func sampleFloor(percentile int32) int64 { return result.SamplesFor(int(percentile) * 10) }
 
 func autheliaReplicas(stack *v1alpha1.AuthStack) int32 {
 	if stack.Spec.Authelia == nil || stack.Spec.Authelia.Replicas == nil {

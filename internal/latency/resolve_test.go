@@ -79,7 +79,7 @@ func TestResolve(t *testing.T) {
 		"objectives of the stack name the scenarios, and an endpoint where they name none": {
 			stack:   authentik(),
 			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second), objective("Login", "password-post", 50, time.Second)}},
-			want:    "Login 60+12×1, Dashboard 30+4×1", objectives: "Dashboard/dashboard-parallel Login/password-post",
+			want:    "Login 60+12×1, Dashboard 61+4×1", objectives: "Dashboard/dashboard-parallel Login/password-post",
 		},
 		"objectives of the test replace those of the stack": {
 			stack:   authentik(),
@@ -99,7 +99,7 @@ func TestResolve(t *testing.T) {
 		},
 		"a high percentile has the default number grow": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
-			want: "Login 105+12×1", objectives: "Login/login",
+			want: "Login 313+12×1", objectives: "Login/login",
 		},
 		"repeats share the samples": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Repeats: ptr(int32(5)), Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
@@ -107,7 +107,7 @@ func TestResolve(t *testing.T) {
 		},
 		"an endpoint of every tenth iteration needs ten times as many": {
 			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("ForwardAuth", "first-sight", 99, time.Second)}},
-			want: "Login 60+12×1, ForwardAuth 1050+30×1", objectives: "ForwardAuth/first-sight",
+			want: "Login 60+12×1, ForwardAuth 3139+30×1", objectives: "ForwardAuth/first-sight",
 		},
 		"each virtual user has a warm-up": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard", VirtualUsers: ptr(int32(8))}}},
@@ -119,7 +119,7 @@ func TestResolve(t *testing.T) {
 		},
 		"too few iterations for the percentile are refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Iterations: ptr(int32(30))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
-			refusal: "write iterations: 100",
+			refusal: "write iterations: 299",
 		},
 		"Dashboard of Authelia is refused": {
 			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard"}}},
@@ -159,7 +159,7 @@ func TestResolve(t *testing.T) {
 		},
 		"an open model whose percentile needs more than begin in its time is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1m"), RatePerMinute: ptr(int32(60))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
-			refusal: "write iterations: 100",
+			refusal: "write iterations: 299",
 		},
 		"an open model that is too slow for the timeout is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RatePerMinute: ptr(int32(2))}}},

@@ -21,6 +21,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"duration": duration,
 	"mark":     mark,
 	"measured": measured,
+	"stars":    starNote,
 	"verdict":  verdictWord,
 	"class":    func(v v1alpha1.Verdict) string { return strings.ToLower(string(v)) },
 	"when":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },

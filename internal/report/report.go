@@ -69,6 +69,9 @@ type Row struct {
 	P99Micros  int64 `json:"p99Micros"`
 	P999Micros int64 `json:"p999Micros"`
 	MaxMicros  int64 `json:"maxMicros"`
+	// Unsupported are the percentiles that there are too few answers for, for example p99; tables mark
+	// them with a star.
+	Unsupported []string `json:"unsupported,omitempty"`
 
 	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
 	// Phases are medians; absent for a whole.
@@ -130,7 +133,7 @@ func New(in Input) *Report {
 			r.Scenarios = append(r.Scenarios, Row{
 				Scenario: string(s.Name), Endpoint: e.Name, Requests: e.Requests, Failed: e.Failed,
 				P50Micros: e.P50Micros, P90Micros: e.P90Micros, P95Micros: e.P95Micros, P99Micros: e.P99Micros,
-				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros,
+				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros, Unsupported: e.Unsupported,
 				RequestsPerSecondMilli: e.RequestsPerSecondMilli, Phases: e.Phases,
 			})
 		}

@@ -28,7 +28,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func sample(median float64, double bool) Input {
 	random := rand.New(rand.NewPCG(1, 2))
 	run := &result.Run{PlanID: "demo-1-1", StartedAt: noon, EndedAt: noon.Add(90 * time.Second),
-		Scenarios: []result.Scenario{{Name: "Login", Iterations: 60, WarmUpIterations: 12}, {Name: "Dashboard", Iterations: 30, WarmUpIterations: 4}},
+		Scenarios: []result.Scenario{{Name: "Login", Iterations: 60, WarmUpIterations: 12}, {Name: "Dashboard", Iterations: 61, WarmUpIterations: 4}},
 		Generator: result.Generator{K6Version: "v2.2.0", GoVersion: "go1.26", GOMAXPROCS: 2, WallMicros: 90_000_000, CPUMicros: 4_000_000,
 			BusiestCPUMicros: 120_000, MaxRSSBytes: 90 << 20, Throttle: &result.Throttle{}}}
 	add := func(scenario, endpoint string, n int, median float64, whole bool) {
@@ -53,10 +53,10 @@ func sample(median float64, double bool) Input {
 		add("Login", endpoint, 60, median*share, false)
 	}
 	random = rand.New(rand.NewPCG(5, 6))
-	add("Dashboard", "dashboard-parallel", 30, 830, true)
-	add("Dashboard", "dashboard-sequential", 30, 1600, true)
-	add("Dashboard", "applications-parallel", 240, 700, false)
-	add("Dashboard", "applications-sequential", 240, 190, false)
+	add("Dashboard", "dashboard-parallel", 61, 830, true)
+	add("Dashboard", "dashboard-sequential", 61, 1600, true)
+	add("Dashboard", "applications-parallel", 488, 700, false)
+	add("Dashboard", "applications-sequential", 488, 190, false)
 	run.Sort()
 
 	test := &v1alpha1.LatencyTest{ObjectMeta: metav1.ObjectMeta{Namespace: "sso", Name: "demo"}}

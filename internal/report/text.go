@@ -46,6 +46,9 @@ func table(b *strings.Builder, r *Report) {
 		}
 		b.WriteString("\n")
 		align(b, rows)
+		if note := starNote(r); note != "" {
+			fmt.Fprintf(b, "%s\n", note)
+		}
 	}
 	if len(r.Objectives) > 0 {
 		b.WriteString("\nObjectives\n")
@@ -139,7 +142,10 @@ func markdown(b *bytes.Buffer, r *Report) {
 	if len(r.Scenarios) > 0 {
 		fmt.Fprintf(b, "\n| %s |\n|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)-2))
 		for _, row := range r.Scenarios {
-			fmt.Fprintf(b, "| %s |\n", strings.Join(cells(row), " | "))
+			fmt.Fprintf(b, "| %s |\n", strings.ReplaceAll(strings.Join(cells(row), " | "), "*", `\*`))
+		}
+		if note := starNote(r); note != "" {
+			fmt.Fprintf(b, "\n\\%s\n", note)
 		}
 	}
 	if len(r.Objectives) > 0 {

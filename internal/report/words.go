@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -103,7 +104,27 @@ var columns = []string{"SCENARIO", "ENDPOINT", "REQUESTS", "FAILED", "P50", "P90
 func cells(row Row) []string {
 	return []string{
 		row.Scenario, row.Endpoint, fmt.Sprint(row.Requests), fmt.Sprint(row.Failed),
-		figure(row, row.P50Micros), figure(row, row.P90Micros), figure(row, row.P95Micros), figure(row, row.P99Micros),
-		figure(row, row.P999Micros), figure(row, row.MaxMicros), rate(row.RequestsPerSecondMilli),
+		percentile(row, "p50", row.P50Micros), percentile(row, "p90", row.P90Micros), percentile(row, "p95", row.P95Micros),
+		percentile(row, "p99", row.P99Micros), percentile(row, "p99.9", row.P999Micros),
+		figure(row, row.MaxMicros), rate(row.RequestsPerSecondMilli),
 	}
+}
+
+// percentile is a figure, with a star where there are too few answers for it.
+func percentile(row Row, name string, micros int64) string {
+	if slices.Contains(row.Unsupported, name) {
+		return figure(row, micros) + "*"
+	}
+	return figure(row, micros)
+}
+
+// starNote explains the star, or is empty where there is none.
+func starNote(r *Report) string {
+	for _, row := range r.Scenarios {
+		if len(row.Unsupported) > 0 {
+			return fmt.Sprintf("* Too few answers for this percentile (p95 needs %d, p99 %d, p99.9 %d): the true one may lie above the slowest that was seen.",
+				result.SamplesFor(950), result.SamplesFor(990), result.SamplesFor(999))
+		}
+	}
+	return ""
 }
