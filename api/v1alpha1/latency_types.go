@@ -214,6 +214,14 @@ type ScenarioResult struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Endpoints []EndpointResult `json:"endpoints,omitempty"`
+
+	// SustainedPerMinute is the highest of rateStepsPerMinute that was kept up.
+	// +optional
+	SustainedPerMinute int32 `json:"sustainedPerMinute,omitempty"`
+	// SustainedLimit says what broke at the next step; empty where every step was kept up.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	SustainedLimit string `json:"sustainedLimit,omitempty"`
 }
 
 // EndpointResult is what was measured of one endpoint. Percentiles are over requests that answered

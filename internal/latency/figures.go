@@ -30,6 +30,9 @@ func figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult {
 		}
 		slices.SortStableFunc(r.Endpoints, func(a, b v1alpha1.EndpointResult) int { return rank(a.Name) - rank(b.Name) })
 		r.Endpoints = r.Endpoints[:min(len(r.Endpoints), maxEndpoints)]
+		if len(s.RateStepsPerMinute) > 0 {
+			r.SustainedPerMinute, r.SustainedLimit = sustained(plan, s, run)
+		}
 		results = append(results, r)
 	}
 	return results

@@ -49,6 +49,9 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
 		podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev),
 	}
+	if drift := driftGuard(plan, merged); drift.Name != "" {
+		list = append(list, drift)
+	}
 	for i := range list {
 		list[i].Detail = clip(list[i].Detail, 1024)
 	}

@@ -16,7 +16,7 @@ import (
 //	Inconclusive  a guard says that the figures prove nothing (see guards.go).
 //	Failed        more than one request in a hundred got a wrong answer or none, whatever the
 //	              percentiles say: a stack that answers 500 in a millisecond is not fast. Or an
-//	              objective is missed.
+//	              objective is missed. Or a soak became slower and slower.
 //	Passed        every objective is met, or there is none.
 //
 // runs[i] and ev.Jobs[i] belong to repeat i+1; a missing or nil run is one without a result.
@@ -36,7 +36,7 @@ func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
 	var doubts []string
 	for _, g := range out.Guards {
 		switch {
-		case g.OK, g.Name == GuardFailures:
+		case g.OK, g.Name == GuardFailures, g.Name == GuardDrift:
 		case g.Name == GuardSamples && !failures.OK:
 			// There are too few samples because the product did not answer well; that is its fault.
 		default:
@@ -50,6 +50,9 @@ func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
 		return out.decide(v1alpha1.VerdictFailed, "The stack answered wrongly. "+failures.Detail+".")
 	}
 	var missed, met []string
+	if drift := guardNamed(out.Guards, GuardDrift); drift.Name != "" && !drift.OK {
+		missed = append(missed, "the stack became slower during the run: "+drift.Detail)
+	}
 	for _, o := range out.Objectives {
 		figure := fmt.Sprintf("%s p%d is %s", titleOf(plan, o.Objective), o.Percentile, result.FormatMicros(o.MeasuredMicros))
 		if o.Met {
@@ -107,6 +110,10 @@ func summary(plan *Plan, run *result.Run) string {
 				part += fmt.Sprintf(", too few for a p95, which needs %d", need)
 			}
 			parts = append(parts, part)
+		}
+		if len(s.RateStepsPerMinute) > 0 {
+			rate, limit := sustained(plan, s, run)
+			parts = append(parts, join(fmt.Sprintf("%d a minute were kept up", rate), limit))
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -1,0 +1,109 @@
+package latency
+
+import (
+	"fmt"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// What a step of a rising rate must do to count as kept up.
+const (
+	// minStartedPercent of the iterations that the rate wants must have begun; k6 drops those that
+	// find no virtual user, since all wait for answers.
+	minStartedPercent = 95
+	// maxKneeFactor is how many times the p95 of the first step a step's p95 may be: beyond the knee of
+	// a queue the waiting grows without bound, so the factor hardly matters.
+	maxKneeFactor = 3
+)
+
+// stepEndpoint is the whole of a scenario in the step of one rate; lib/record.js names it so.
+func stepEndpoint(whole string, rate int32) string { return fmt.Sprintf("%s-at-%d", whole, rate) }
+
+// sustained is the highest rate, in iterations a minute, up to which every step was kept up, and in
+// words what broke at the next; 0 where not even the first was, or there are no steps.
+func sustained(plan *Plan, s v1alpha1.Scenario, run *result.Run) (rate int32, limit string) {
+	var first int64
+	for _, step := range s.RateStepsPerMinute {
+		series := run.Find(string(s.Name), stepEndpoint(wholeOf(plan, s.Name), step))
+		if series == nil {
+			return rate, fmt.Sprintf("nothing was measured at %d a minute", step)
+		}
+		wanted := int64(float64(step) * s.Duration.Minutes() * float64(plan.Repeats))
+		began, p95 := series.Requests+series.WarmUpRequests, series.Total.PerMille(950)
+		switch {
+		case began*100 < wanted*minStartedPercent:
+			return rate, fmt.Sprintf("at %d a minute only %d of %d began in time", step, began, wanted)
+		case series.Failed()*100 > series.Requests*maxFailedPercent:
+			return rate, fmt.Sprintf("at %d a minute %d of %d failed", step, series.Failed(), series.Requests)
+		case first == 0:
+			first = p95
+		case p95 > first*maxKneeFactor:
+			return rate, fmt.Sprintf("at %d a minute p95 is %s, at %d it was %s", step, result.FormatMicros(p95), s.RateStepsPerMinute[0], result.FormatMicros(first))
+		}
+		rate = step
+	}
+	return rate, ""
+}
+
+// GuardDrift: the median of the last third of a soak is at most a quarter above that of the first. Like
+// GuardFailures it speaks of the stack: its violation is a Failed.
+const GuardDrift = "drift"
+
+const (
+	maxDriftPercent = 25
+	// minDriftSamples in each third, and the shortest run that can drift: below, the median itself moves.
+	minDriftSamples = 60
+	minDriftTime    = 3 * time.Minute
+)
+
+// driftGuard looks at scenarios that run by the clock, or is without a name where none is long enough.
+func driftGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{OK: true}
+	for _, s := range plan.Scenarios {
+		series := run.Find(string(s.Name), wholeOf(plan, s.Name))
+		if series == nil || series.Timeline == nil || len(s.RateStepsPerMinute) > 0 {
+			continue
+		}
+		before, after, ok := thirds(series.Timeline)
+		if !ok {
+			continue
+		}
+		g.Name = GuardDrift
+		g.OK = g.OK && after*100 <= before*(100+maxDriftPercent)
+		g.Detail = join(g.Detail, fmt.Sprintf("%s: median %s in the first third, %s in the last (limit %d %% more)",
+			s.Name, result.FormatMicros(before), result.FormatMicros(after), maxDriftPercent))
+	}
+	return g
+}
+
+// thirds are the medians of the first and the last third of a run, by time.
+func thirds(t *result.Timeline) (first, last int64, ok bool) {
+	n := len(t.Intervals)
+	if n == 0 {
+		return 0, 0, false
+	}
+	begin, end := t.Intervals[0].At, t.Intervals[n-1].At+1
+	if time.Duration((end-begin)*t.IntervalSeconds)*time.Second < minDriftTime {
+		return 0, 0, false
+	}
+	third := (end - begin) / 3
+	var a, b int
+	var early, late int64
+	for i := range t.Intervals {
+		switch in := &t.Intervals[i]; {
+		case in.At < begin+third:
+			a, early = i+1, early+in.Count()
+		case in.At >= end-third:
+			if late == 0 {
+				b = i
+			}
+			late += in.Count()
+		}
+	}
+	if early < minDriftSamples || late < minDriftSamples {
+		return 0, 0, false
+	}
+	return t.PerMille(0, a, 500), t.PerMille(b, n, 500), true
+}
