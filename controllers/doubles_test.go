@@ -162,7 +162,8 @@ func (f *fakeLogs) Stream(_ context.Context, _, pod, _ string) (io.ReadCloser, e
 	}
 	text := f.text
 	if text == "" {
-		text = loginLog(strings.TrimSuffix(pod, podSuffix), f.each)
+		job, _, _ := strings.Cut(pod, podSuffix)
+		text = loginLog(job, f.each)
 	}
 	return io.NopCloser(strings.NewReader(text)), nil
 }

@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"fmt"
+	"maps"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,6 +65,13 @@ func (w *world) endJob(job *batchv1.Job) {
 		}
 	}
 	pod := w.pod(job.Name+podSuffix, labels, job.Spec.Template.Spec, finish)
+	for index := 1; index < int(*job.Spec.Completions); index++ {
+		indexed := maps.Clone(labels)
+		indexed[batchv1.JobCompletionIndexAnnotation] = strconv.Itoa(index)
+		if part := w.pod(fmt.Sprintf("%s%s-%d", job.Name, podSuffix, index), indexed, job.Spec.Template.Spec, finish); part.Status.Phase == corev1.PodFailed {
+			pod = part
+		}
+	}
 	now := metav1.NewTime(time.Now())
 	if pod.Status.Phase == corev1.PodPending {
 		return
@@ -72,7 +82,12 @@ func (w *world) endJob(job *batchv1.Job) {
 		kinds = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
 		job.Status.Failed = 1
 	} else {
-		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+		job.Status.CompletionTime, job.Status.Succeeded = &now, *job.Spec.Completions
+		all := "0"
+		if n := *job.Spec.Completions; n > 1 {
+			all = fmt.Sprintf("0-%d", n-1)
+		}
+		job.Status.CompletedIndexes = all
 	}
 	for _, kind := range kinds {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "BackoffLimitExceeded"})

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,11 +49,11 @@ func (r *LatencyTestReconciler) over(ctx context.Context, t *run, job *batchv1.J
 	if age > t.plan.Timeout+overdueAfter {
 		return true, nil
 	}
-	pod, err := r.jobPod(ctx, job)
-	if err != nil || pod == nil {
+	pods, err := r.jobPods(ctx, job)
+	if err != nil {
 		return false, err
 	}
-	return waitingReason(pod) != "", nil
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return waitingReason(pod) != "" }), nil
 }
 
 func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
@@ -63,17 +65,24 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 	return nil
 }
 
-// jobPod is the Pod of a Job, which has one, or nil.
-func (r *LatencyTestReconciler) jobPod(ctx context.Context, job *batchv1.Job) (*corev1.Pod, error) {
+// jobPods are the Pods of a Job in the order of their completion index, of each index the newest.
+func (r *LatencyTestReconciler) jobPods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := r.Reader.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 		return nil, fmt.Errorf("listing the Pods of Job %s: %w", job.Name, err)
 	}
-	if len(pods.Items) == 0 {
-		return nil, nil
-	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	return &pods.Items[len(pods.Items)-1], nil
+	newest := map[int]*corev1.Pod{}
+	for i := range pods.Items {
+		// A Pod without the index is of a Job that an older operator made: its only one.
+		index, _ := strconv.Atoi(pods.Items[i].Labels[batchv1.JobCompletionIndexAnnotation])
+		newest[index] = &pods.Items[i]
+	}
+	var list []*corev1.Pod
+	for _, index := range slices.Sorted(maps.Keys(newest)) {
+		list = append(list, newest[index])
+	}
+	return list, nil
 }
 
 // waitingReason is why a Pod does not start, in Kubernetes' word, or empty.
@@ -103,17 +112,33 @@ func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *bat
 			ended = condition.LastTransitionTime.Time
 		}
 	}
-	pod, err := r.jobPod(ctx, job)
+	pods, err := r.jobPods(ctx, job)
 	if err != nil {
 		return out, nil, false, err
 	}
-	if pod == nil {
-		out.LogError = errors.New("the Pod of the Job is gone")
+	if len(pods) < int(t.plan.Pods) {
+		out.LogError = errors.New("a Pod of the Job is gone")
 		return out, nil, false, nil
 	}
-	out.PodReason = pod.Status.Reason
-	if reason := waitingReason(pod); out.PodReason == "" {
-		out.PodReason = reason
+	var runs []*result.Run
+	for _, pod := range pods {
+		run, podAgain := r.podOutcome(ctx, pod, &out)
+		again = again || podAgain
+		if run == nil {
+			// One part of the load without a result makes the rest worthless.
+			return out, nil, again && t.now.Sub(ended) < logPatience, nil
+		}
+		runs = append(runs, run)
+	}
+	return out, result.MergePods(runs...), false, nil
+}
+
+// podOutcome is how one Pod of a Job ended, noted in out, and the result in its log, or nil. Again is
+// whether the log should be asked for later.
+func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod, out *latency.JobOutcome) (found *result.Run, again bool) {
+	reason := pod.Status.Reason
+	if reason == "" {
+		reason = waitingReason(pod)
 	}
 	ran := false
 	for _, status := range pod.Status.ContainerStatuses {
@@ -121,18 +146,22 @@ func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *bat
 			continue
 		}
 		ran = true
-		code := status.State.Terminated.ExitCode
-		out.ExitCode = &code
-		if reason := status.State.Terminated.Reason; out.PodReason == "" && reason != "Completed" && reason != "Error" {
-			out.PodReason = reason
+		if code := status.State.Terminated.ExitCode; out.ExitCode == nil || *out.ExitCode == 0 {
+			out.ExitCode = &code
+		}
+		if why := status.State.Terminated.Reason; reason == "" && why != "Completed" && why != "Error" {
+			reason = why
 		}
 	}
-	if !ran && out.PodReason != "" {
-		out.LogError = result.ErrNoResult
-		return out, nil, false, nil
+	if out.PodReason == "" {
+		out.PodReason = reason
 	}
-	found, again, out.LogError = r.readLog(ctx, job.Namespace, pod.Name)
-	return out, found, again && t.now.Sub(ended) < logPatience, nil
+	if !ran && reason != "" {
+		out.LogError = result.ErrNoResult
+		return nil, false
+	}
+	found, again, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
+	return found, again
 }
 
 func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, again bool, err error) {
