@@ -21,7 +21,7 @@ import (
 func (r *AuthStackReconciler) gather(ctx context.Context, s *scope) error {
 	s.facts = facts.Stack{Now: s.now}
 	for _, ask := range []func(context.Context, *scope) error{
-		r.askZalando, r.askStorageClasses, r.askSecrets, r.askConfigMaps, r.askWorkloads, r.askServices, r.askVolumes,
+		r.askZalando, r.askStorageClasses, r.askSecrets, r.askConfigMaps, r.askWorkloads, r.askServices, r.askVolumes, r.askClaims,
 	} {
 		if err := ask(ctx, s); err != nil {
 			return err
@@ -147,6 +147,27 @@ func (r *AuthStackReconciler) askVolumes(ctx context.Context, s *scope) error {
 			return fmt.Errorf("reading PersistentVolume %s: %w", claim.Spec.VolumeName, err)
 		}
 		s.facts.Volumes = append(s.facts.Volumes, volumeFact(name, volume))
+	}
+	return nil
+}
+
+// askClaims asks for the claims that the spec names.
+func (r *AuthStackReconciler) askClaims(ctx context.Context, s *scope) error {
+	s.facts.Claims = map[string]facts.Claim{}
+	for _, name := range stack.GivenClaims(s.stack) {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: s.stack.Namespace, Name: name}, claim)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading PersistentVolumeClaim %s: %w", name, err)
+		}
+		fact := facts.Claim{}
+		for _, mode := range claim.Spec.AccessModes {
+			fact.AccessModes = append(fact.AccessModes, string(mode))
+		}
+		s.facts.Claims[name] = fact
 	}
 	return nil
 }

@@ -70,6 +70,10 @@ type IdentityProviderStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	MigratedVersion string `json:"migratedVersion,omitempty"`
+	// Uploads says where authentik keeps uploaded files, and whether they outlive its Pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Uploads string `json:"uploads,omitempty"`
 }
 
 // DatabaseStatus is the database as it runs.

@@ -73,6 +73,8 @@ const (
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
 	// ReasonSecretMissing: a Secret or ConfigMap that the spec names is missing or lacks a key.
 	ReasonSecretMissing = "SecretMissing"
+	// ReasonClaimMissing: a PersistentVolumeClaim that the spec names does not exist.
+	ReasonClaimMissing = "ClaimMissing"
 	// ReasonPendingRestart: a setting waits for a restart of PostgreSQL.
 	ReasonPendingRestart = "PendingRestart"
 	// ReasonNotInForce: PostgreSQL uses another value than the desired one; the message names it.

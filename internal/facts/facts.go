@@ -18,6 +18,8 @@ type Stack struct {
 	ConfigMaps map[string]map[string]string
 	// Volumes that the database's claims are bound to.
 	Volumes []Volume
+	// Claims are the PersistentVolumeClaims of the stack's namespace that the spec names, by name.
+	Claims map[string]Claim
 	// Workloads of the stack (Deployments and StatefulSets), by name.
 	Workloads map[string]Workload
 	// ServiceIPs are the ClusterIPs of the stack's Services, by name.
@@ -56,6 +58,12 @@ type Volume struct {
 	Local bool
 	// SingleNode is whether its node affinity names a single host.
 	SingleNode bool
+}
+
+// Claim is a PersistentVolumeClaim that somebody else made.
+type Claim struct {
+	// AccessModes that it asks for, for example ReadWriteMany.
+	AccessModes []string
 }
 
 // Workload is a Deployment or StatefulSet as observed.

@@ -105,6 +105,7 @@ func (p *Plan) identityProvider(in Input, maker product, described part.Product,
 		ServiceName:     maker.serviceName(in.Stack),
 		AdminSecretName: maker.adminSecretName(in.Stack),
 		MigratedVersion: in.Facts.MigratedVersion,
+		Uploads:         maker.uploads(in),
 	}
 	if phase.State = maker.check(in); !phase.State.Ready {
 		return nil

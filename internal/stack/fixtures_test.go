@@ -74,12 +74,14 @@ var cases = map[string]func() stack.Input{
 		in := input(newStack(func(s *v1alpha1.AuthStackSpec) {
 			s.Authentik = &v1alpha1.AuthentikSpec{
 				Version: "2025.8.6", Blueprints: []v1alpha1.LocalReference{{Name: "company"}},
-				Server: v1alpha1.WorkloadSpec{Replicas: new(int32(1))},
+				Uploads: &v1alpha1.AuthentikUploads{ClaimName: "uploads"},
+				Server:  v1alpha1.WorkloadSpec{Replicas: new(int32(1))},
 			}
 			s.Cache = &v1alpha1.CacheSpec{Redis: &v1alpha1.RedisCache{}}
 			s.DeletionPolicy = v1alpha1.DeletionDelete
 		}))
 		in.Facts.ConfigMaps = map[string]map[string]string{"company": {"company.yaml": "version: 1\n"}}
+		in.Facts.Claims = map[string]facts.Claim{"uploads": {AccessModes: []string{"ReadWriteOnce"}}}
 		return in
 	},
 	"authentik on Zalando's PostgreSQL and Ceph, relaxed": func() stack.Input {
@@ -97,10 +99,18 @@ var cases = map[string]func() stack.Input{
 	},
 	"authentik on an external database": func() stack.Input {
 		in := input(newStack(func(s *v1alpha1.AuthStackSpec) {
-			s.Authentik = &v1alpha1.AuthentikSpec{Version: "2026.2.2"}
+			s.Authentik = &v1alpha1.AuthentikSpec{
+				Version: "2026.2.2", Uploads: &v1alpha1.AuthentikUploads{ClaimName: "uploads"},
+				EnvFromSecrets: []v1alpha1.LocalReference{{Name: "mail"}, {Name: "blueprint-values"}},
+			}
 			s.Postgres = &v1alpha1.PostgresSpec{External: &v1alpha1.ExternalPostgres{Host: "db.example.com", Database: "sso", SecretName: "db"}}
 		}))
-		in.Facts.Secrets = map[string]map[string][]byte{"db": secret("username", "sso", "password", "canary-external")}
+		in.Facts.Secrets = map[string]map[string][]byte{
+			"db":               secret("username", "sso", "password", "canary-external"),
+			"mail":             secret("AUTHENTIK_EMAIL__HOST", "canary-mail.example.com", "AUTHENTIK_EMAIL__PASSWORD", "canary-mail", "AUTHENTIK_LOG_LEVEL", "canary-warning"),
+			"blueprint-values": secret("GITHUB_CLIENT_SECRET", "canary-github"),
+		}
+		in.Facts.Claims = map[string]facts.Claim{"uploads": {AccessModes: []string{"ReadWriteMany"}}}
 		return in
 	},
 	"Authelia with its own users and sessions in memory": func() stack.Input {
@@ -112,7 +122,7 @@ var cases = map[string]func() stack.Input{
 		in := input(newStack(func(s *v1alpha1.AuthStackSpec) {
 			s.Authelia = &v1alpha1.AutheliaSpec{
 				Version: "4.38.19", Replicas: new(int32(3)), Users: &v1alpha1.AutheliaUsers{SecretName: "people"},
-				ExtraConfig: []v1alpha1.LocalReference{{Name: "oidc"}},
+				ExtraConfig: []v1alpha1.AutheliaExtraConfig{{Name: "oidc"}},
 				AccessControl: &v1alpha1.AutheliaAccessControl{DefaultPolicy: "two_factor", Rules: []v1alpha1.AutheliaAccessRule{
 					{Domain: []string{"public.example.com"}, Policy: "bypass"},
 					{Domain: []string{"admin.example.com"}, Policy: "two_factor", Subject: []string{"group:admins"}},
@@ -132,13 +142,17 @@ var cases = map[string]func() stack.Input{
 			s.Authelia = &v1alpha1.AutheliaSpec{Version: "4.39.20", LDAP: &v1alpha1.AutheliaLDAP{
 				Address: "ldaps://ldap.example.com", BaseDN: "dc=example,dc=com", User: "cn=authelia,dc=example,dc=com",
 				PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "ldap", Key: "password"},
-			}}
+			}, SMTP: &v1alpha1.AutheliaSMTP{
+				Address: "submissions://mail.example.com:465", Sender: "Authelia <authelia@example.com>", Username: "authelia",
+				PasswordSecretRef: &v1alpha1.SecretKeyReference{Name: "mail", Key: "password"},
+			}, ExtraConfig: []v1alpha1.AutheliaExtraConfig{{Kind: v1alpha1.ExtraConfigSecret, Name: "oidc"}}}
 			s.Cache = &v1alpha1.CacheSpec{Redis: &v1alpha1.RedisCache{AppendOnly: v1alpha1.RedisAppendDisabled}}
 			s.Postgres = &v1alpha1.PostgresSpec{Zalando: &v1alpha1.ZalandoPostgres{Version: "16", Instances: new(int32(1))}}
 			s.Latency = &v1alpha1.LatencySpec{UserSecretName: "tester"}
 		}))
 		in.Facts.ZalandoInstalled, in.Facts.Zalando = true, "Running"
 		in.Facts.Secrets = map[string]map[string][]byte{
+			"mail": secret("password", "canary-mail"), "oidc": secret("configuration.yml", "identity_providers: {oidc: {hmac_secret: canary-hmac}}\n"),
 			"ldap": secret("password", "canary-ldap"), "tester": secret("username", "probe", "password", "canary-tester"),
 			"authelia.sso-postgres.credentials.postgresql.acid.zalan.do": secret("username", "authelia", "password", "canary-zalando"),
 		}

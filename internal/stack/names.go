@@ -32,6 +32,16 @@ func ConfigMapNames(st *v1alpha1.AuthStack) []string {
 	return tidy(maker.configMaps(st))
 }
 
+// GivenClaims are the PersistentVolumeClaims that the spec names. Unlike Claims, they are somebody
+// else's: the operator mounts them and never changes or deletes them.
+func GivenClaims(st *v1alpha1.AuthStack) []string {
+	maker, _, err := productOf(st)
+	if err != nil {
+		return nil
+	}
+	return tidy(maker.claims(st))
+}
+
 // WorkloadNames are the Deployments and StatefulSets of the stack; that of Zalando's operator too.
 func WorkloadNames(st *v1alpha1.AuthStack) []string {
 	maker, product, err := productOf(st)

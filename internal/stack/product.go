@@ -20,9 +20,12 @@ type product struct {
 	// check says what is wrong before anything is planned.
 	check func(Input) State
 	plan  func(Input, part.Database, *part.Redis) ([]client.Object, State, error)
-	// workloads that the plan makes; Secrets and ConfigMaps that it reads, its own among them.
-	workloads, secrets, configMaps func(*v1alpha1.AuthStack) []string
-	target                         func(*v1alpha1.AuthStack) (Target, error)
+	// workloads that the plan makes; Secrets and ConfigMaps that it reads, its own among them; claims of
+	// somebody else that it mounts.
+	workloads, secrets, configMaps, claims func(*v1alpha1.AuthStack) []string
+	// uploads says where uploaded files are kept; "" where the product has none.
+	uploads func(Input) string
+	target  func(*v1alpha1.AuthStack) (Target, error)
 }
 
 var authentikProduct = product{
@@ -35,6 +38,8 @@ var authentikProduct = product{
 	workloads:       authentik.Workloads,
 	secrets:         authentik.Secrets,
 	configMaps:      authentik.ConfigMaps,
+	claims:          authentik.Claims,
+	uploads:         authentik.Uploads,
 	target:          authentikTarget,
 }
 
@@ -48,6 +53,8 @@ var autheliaProduct = product{
 	workloads:       authelia.Workloads,
 	secrets:         authelia.Secrets,
 	configMaps:      authelia.ConfigMaps,
+	claims:          func(*v1alpha1.AuthStack) []string { return nil },
+	uploads:         func(Input) string { return "" },
 	target:          autheliaTarget,
 }
 

@@ -20,6 +20,7 @@ const (
 	zalando   = "authentik on Zalando's PostgreSQL and Ceph, relaxed"
 	external  = "authentik on an external database"
 	replicas  = "Authelia 4.38 with three replicas, Redis, a users file and rules"
+	directory = "Authelia with LDAP on Zalando's PostgreSQL"
 	blueprint = "authentik 2025.8 with Redis and a blueprint"
 )
 
@@ -58,12 +59,27 @@ func TestStates(t *testing.T) {
 		"a setting waits for a restart": {zalando, func(in *stack.Input) {
 			in.Facts.Database.Settings["max_connections"] = facts.Setting{Value: "100", VarType: "integer", PendingRestart: true}
 		}, tuning, v1alpha1.ReasonPendingRestart, false, "max_connections", true},
-		"a refused parameter":                            {zalando, func(in *stack.Input) { in.Stack.Spec.Postgres.Parameters = map[string]string{"fsync": "off"} }, tuning, v1alpha1.ReasonInvalidSpec, true, "spec.postgres.parameters.fsync", true},
-		"an upgrade that skips a release":                {blueprint, func(in *stack.Input) { in.Stack.Spec.Authentik.Version, in.Stack.Spec.Cache = "2025.12.4", nil }, idp, v1alpha1.ReasonUpgradePath, true, "write a version of 2025.10 first", true},
-		"a downgrade":                                    {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.5.1" }, idp, v1alpha1.ReasonUpgradePath, true, "only go forward", true},
-		"a patch release":                                {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.8.4" }, idp, v1alpha1.ReasonProgressing, false, "being updated", false},
-		"an unknown version":                             {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2024.12.1" }, idp, v1alpha1.ReasonInvalidSpec, true, "known are", true},
-		"a blueprint is missing":                         {blueprint, func(in *stack.Input) { in.Facts.ConfigMaps = nil }, idp, v1alpha1.ReasonSecretMissing, false, "ConfigMap company", true},
+		"a refused parameter":                     {zalando, func(in *stack.Input) { in.Stack.Spec.Postgres.Parameters = map[string]string{"fsync": "off"} }, tuning, v1alpha1.ReasonInvalidSpec, true, "spec.postgres.parameters.fsync", true},
+		"an upgrade that skips a release":         {blueprint, func(in *stack.Input) { in.Stack.Spec.Authentik.Version, in.Stack.Spec.Cache = "2025.12.4", nil }, idp, v1alpha1.ReasonUpgradePath, true, "write a version of 2025.10 first", true},
+		"a downgrade":                             {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.5.1" }, idp, v1alpha1.ReasonUpgradePath, true, "only go forward", true},
+		"a patch release":                         {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.8.4" }, idp, v1alpha1.ReasonProgressing, false, "being updated", false},
+		"an unknown version":                      {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2024.12.1" }, idp, v1alpha1.ReasonInvalidSpec, true, "known are", true},
+		"a blueprint is missing":                  {blueprint, func(in *stack.Input) { in.Facts.ConfigMaps = nil }, idp, v1alpha1.ReasonSecretMissing, false, "ConfigMap company", true},
+		"a Secret for the environment is missing": {external, func(in *stack.Input) { delete(in.Facts.Secrets, "mail") }, idp, v1alpha1.ReasonSecretMissing, false, "Secret mail of spec.authentik.envFromSecrets[0] does not exist in namespace auth; create it or remove it", true},
+		"a Secret for the environment sets the database": {external, func(in *stack.Input) {
+			in.Facts.Secrets["mail"]["AUTHENTIK_POSTGRESQL__HOST"] = []byte("canary-host")
+		}, idp, v1alpha1.ReasonInvalidSpec, true, "has the key AUTHENTIK_POSTGRESQL__HOST", true},
+		"the claim of uploads is missing": {external, func(in *stack.Input) { in.Facts.Claims = nil }, idp, v1alpha1.ReasonClaimMissing, false, "PersistentVolumeClaim uploads of spec.authentik.uploads.claimName does not exist", true},
+		"the claim of uploads cannot be shared": {external, func(in *stack.Input) {
+			in.Facts.Claims["uploads"] = facts.Claim{AccessModes: []string{"ReadWriteOncePod"}}
+		}, idp, v1alpha1.ReasonInvalidSpec, true, "is ReadWriteOncePod", true},
+		"the mail server's password is missing": {directory, func(in *stack.Input) { delete(in.Facts.Secrets, "mail") }, idp, v1alpha1.ReasonSecretMissing, false, "Secret mail of spec.authelia.smtp.passwordSecretRef does not exist", true},
+		"a sender that is no address":           {directory, func(in *stack.Input) { in.Stack.Spec.Authelia.SMTP.Sender = "a@b c@d" }, idp, v1alpha1.ReasonInvalidSpec, true, "Authelia <authelia@example.com>", true},
+		"an extra Secret is missing":            {directory, func(in *stack.Input) { delete(in.Facts.Secrets, "oidc") }, idp, v1alpha1.ReasonSecretMissing, false, "Secret oidc of spec.authelia.extraConfig[0] does not exist", true},
+		"rules in an extra ConfigMap": {replicas, func(in *stack.Input) {
+			in.Facts.ConfigMaps["oidc"]["configuration.yml"] = "access_control: {default_policy: bypass}\n"
+		}, idp, v1alpha1.ReasonInvalidSpec, true, "spec.authelia.extraConfig[0] (ConfigMap oidc) sets access_control: write the rules in spec.authelia.accessControl", true},
+		"an expression that is none":                     {replicas, func(in *stack.Input) { in.Stack.Spec.Authelia.AccessControl.Rules[0].Resources = []string{"["} }, idp, v1alpha1.ReasonInvalidSpec, true, "rules[0].resources[0] is no regular expression", true},
 		"a users file is missing":                        {replicas, func(in *stack.Input) { delete(in.Facts.Secrets, "people") }, idp, v1alpha1.ReasonSecretMissing, false, "users_database.yml", true},
 		"a users file that cannot be read is not quoted": {replicas, func(in *stack.Input) { in.Facts.Secrets["people"] = secret("users_database.yml", "users: [canary-") }, idp, v1alpha1.ReasonInvalidSpec, true, "it is not YAML", true},
 		"Redis has no address yet":                       {replicas, func(in *stack.Input) { in.Facts.ServiceIPs = nil }, idp, v1alpha1.ReasonProgressing, false, "address", true},
@@ -188,7 +204,10 @@ func TestPodsRollWhenWhatTheyReadChanges(t *testing.T) {
 		"a user's digest": {replicas, func(in *stack.Input) {
 			in.Facts.Secrets["people"] = secret("users_database.yml", strings.Replace(usersYAML, "canary", "other", 1))
 		}, []string{"sso-authelia"}},
-		"an extra configuration": {replicas, func(in *stack.Input) { in.Facts.ConfigMaps["oidc"]["configuration.yml"] = "theme: light\n" }, []string{"sso-authelia"}},
+		"an extra configuration":     {replicas, func(in *stack.Input) { in.Facts.ConfigMaps["oidc"]["configuration.yml"] = "theme: light\n" }, []string{"sso-authelia"}},
+		"a variable of a Secret":     {external, func(in *stack.Input) { in.Facts.Secrets["mail"]["AUTHENTIK_EMAIL__PASSWORD"] = []byte("new") }, []string{"sso-authentik-server", "sso-authentik-worker"}},
+		"the mail server's password": {directory, func(in *stack.Input) { in.Facts.Secrets["mail"] = secret("password", "new") }, []string{"sso-authelia"}},
+		"an extra Secret":            {directory, func(in *stack.Input) { in.Facts.Secrets["oidc"] = secret("configuration.yml", "theme: dark\n") }, []string{"sso-authelia"}},
 		"a parameter of PostgreSQL": {smallest, func(in *stack.Input) {
 			in.Stack.Spec.Postgres = &v1alpha1.PostgresSpec{Parameters: map[string]string{"work_mem": "9MB"}}
 		}, []string{"sso-postgres"}},

@@ -73,6 +73,78 @@ func TestIdentityProvider(t *testing.T) {
 	})
 }
 
+func TestAutheliaMail(t *testing.T) {
+	mail := func(smtp string) string { return `{spec: {authelia: {smtp: ` + smtp + `}}}` }
+	rows := map[string]row{
+		"a server that asks for no login": {authelia, mail(`{address: "smtp://relay.mail.svc:25", sender: sso@example.com}`), "", ""},
+		"a port left to the scheme":       {authelia, mail(`{address: "submission://mail.example.com", sender: sso@example.com}`), "", ""},
+		"an IPv6 address":                 {authelia, mail(`{address: "submissions://[fd00::1]:465", sender: "Sign-on <sso@example.com>"}`), "", ""},
+		"a login": {authelia,
+			mail(`{address: "submissions://mail.example.com:465", sender: sso@example.com, username: sso, passwordSecretRef: {name: mail, key: password}}`), "", ""},
+		"a name without a password": {authelia, mail(`{address: "smtp://mail:25", sender: sso@example.com, username: sso}`), "", "set smtp.username and smtp.passwordSecretRef together"},
+		"a password without a name": {authelia,
+			mail(`{address: "smtp://mail:25", sender: sso@example.com, passwordSecretRef: {name: mail, key: password}}`), "", "set smtp.username and smtp.passwordSecretRef together"},
+		"no sender":                {authelia, mail(`{address: "smtp://mail:25"}`), "", "smtp.sender: Required value"},
+		"a sender without address": {authelia, mail(`{address: "smtp://mail:25", sender: Authelia}`), "", "for example Authelia <authelia@example.com>"},
+	}
+	for name, address := range map[string]string{
+		"no scheme": "mail.example.com:25", "another scheme": "https://mail.example.com", "a path": "smtp://mail.example.com:25/x", "a user in the address": "smtp://sso:secret@mail.example.com",
+		"port 0": "smtp://mail:0", "port 65536": "smtp://mail:65536", "no host": "smtp://:25",
+	} {
+		rows[name] = row{authelia, mail(`{address: "` + address + `", sender: sso@example.com}`), "", "for example submissions://mail.example.com:465"}
+	}
+	try(t, rows)
+}
+
+func TestAutheliaFiles(t *testing.T) {
+	extra := func(items string) string { return `{spec: {authelia: {extraConfig: [` + items + `]}}}` }
+	try(t, map[string]row{
+		"a ConfigMap as of old":  {authelia, extra(`{name: theme}`), "", ""},
+		"a Secret":               {authelia, extra(`{kind: Secret, name: issuer}, {kind: ConfigMap, name: theme}`), "", ""},
+		"another kind":           {authelia, extra(`{kind: Deployment, name: theme}`), "", `supported values: "ConfigMap", "Secret"`},
+		"one name twice":         {authelia, extra(`{name: theme}, {kind: Secret, name: theme}`), "", "Duplicate value"},
+		"a ConfigMap to Secret":  {authelia, extra(`{name: theme}`), extra(`{kind: Secret, name: theme}`), ""},
+		"a file without a name":  {authelia, extra(`{kind: Secret}`), "", "name: Required value"},
+		"a file of another name": {authelia, extra(`{name: theme, key: x}`), "", "unknown field"},
+	})
+}
+
+func TestAutheliaAccessControl(t *testing.T) {
+	rule := func(fields string) string {
+		return `{spec: {authelia: {accessControl: {rules: [{policy: one_factor, ` + fields + `}]}}}}`
+	}
+	section := func(content string) string { return `{spec: {authelia: {accessControl: ` + content + `}}}` }
+	try(t, map[string]row{
+		"nothing in it":             {authelia, section(`{}`), "", "defaultPolicy: one_factor or two_factor"},
+		"deny and no rule":          {authelia, section(`{defaultPolicy: deny}`), "", "add rules"},
+		"bypass and no rule":        {authelia, section(`{defaultPolicy: bypass, rules: []}`), "", "add rules"},
+		"a login and no rule":       {authelia, section(`{defaultPolicy: two_factor}`), "", ""},
+		"a rule about nothing":      {authelia, rule(`methods: [GET]`), "", "a rule needs domain or domainRegex"},
+		"a rule by expression":      {authelia, rule(`domainRegex: ["^a[.]"]`), "", ""},
+		"a method that is none":     {authelia, rule(`domain: [a.example.com], methods: [get]`), "", "supported values"},
+		"a method twice":            {authelia, rule(`domain: [a.example.com], methods: [GET, GET]`), "", "Duplicate value"},
+		"addresses and ranges":      {authelia, rule(`domain: [a.example.com], networks: [10.0.0.0/8, 192.0.2.1, "fd00::/8"]`), "", ""},
+		"the name of a network":     {authelia, rule(`domain: [a.example.com], networks: [internal]`), "", "for example 10.0.0.0/8"},
+		"a subject without a kind":  {authelia, rule(`domain: [a.example.com], subject: [admins]`), "", "for example group:admins"},
+		"a subject without a name":  {authelia, rule(`domain: [a.example.com], subject: ["group:"]`), "", "for example group:admins"},
+		"a subject that is allowed": {authelia, rule(`domain: [a.example.com], subject: ["group:admins", "user:jane"]`), "", ""},
+	})
+}
+
+func TestAuthentikSecretsAndUploads(t *testing.T) {
+	claim := func(name string) string { return `{spec: {authentik: {uploads: {claimName: "` + name + `"}}}}` }
+	try(t, map[string]row{
+		"Secrets for the environment": {authentik, `{spec: {authentik: {envFromSecrets: [{name: mail}, {name: s3}]}}}`, "", ""},
+		"one Secret twice":            {authentik, `{spec: {authentik: {envFromSecrets: [{name: mail}, {name: mail}]}}}`, "", "Duplicate value"},
+		"a Secret without a name":     {authentik, `{spec: {authentik: {envFromSecrets: [{name: ""}]}}}`, "", "envFromSecrets[0].name"},
+		"a claim":                     {authentik, claim("sso-uploads"), "", ""},
+		"a claim later":               {authentik, "", claim("sso-uploads"), ""},
+		"a path for a claim":          {authentik, claim("/data"), "", "for example sso-uploads"},
+		"no claim":                    {authentik, `{spec: {authentik: {uploads: {}}}}`, "", "claimName: Required value"},
+		"an empty claim":              {authentik, claim(""), "", "for example sso-uploads"},
+	})
+}
+
 func TestCache(t *testing.T) {
 	try(t, map[string]row{
 		"Redis with authentik 2026.8":      {authentik, `{spec: {cache: {redis: {}}}}`, "", "remove spec.cache or write cache: {postgres: {}}"},

@@ -2,6 +2,9 @@ package authelia
 
 import (
 	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
 
 	"authstack.dev/authstack/api/v1alpha1"
 )
@@ -13,6 +16,8 @@ type rule struct {
 	Policy      string   `yaml:"policy"`
 	Subject     []string `yaml:"subject,omitempty"`
 	Resources   []string `yaml:"resources,omitempty"`
+	Methods     []string `yaml:"methods,omitempty"`
+	Networks    []string `yaml:"networks,omitempty"`
 }
 
 // accessControl section.
@@ -52,15 +57,52 @@ func access(spec *v1alpha1.AutheliaAccessControl, host string, latency latencyAc
 	}
 	deny := latency.name != "" && latency.confined
 	for _, given := range spec.Rules {
-		if deny && asksForLogin(string(given.Policy)) {
-			section.Rules = append(section.Rules, rule{Domain: given.Domain, Policy: "deny", Subject: subject, Resources: given.Resources})
+		asWritten := rule{
+			Domain: given.Domain, DomainRegex: given.DomainRegex, Policy: string(given.Policy), Subject: given.Subject,
+			Resources: given.Resources, Methods: given.Methods, Networks: given.Networks,
 		}
-		section.Rules = append(section.Rules, rule{Domain: given.Domain, Policy: string(given.Policy), Subject: given.Subject, Resources: given.Resources})
+		if deny && asksForLogin(asWritten.Policy) {
+			kept := asWritten
+			kept.Policy, kept.Subject = "deny", subject
+			section.Rules = append(section.Rules, kept)
+		}
+		section.Rules = append(section.Rules, asWritten)
 	}
 	if deny && asksForLogin(section.DefaultPolicy) {
 		section.Rules = append(section.Rules, rule{DomainRegex: []string{".*"}, Policy: "deny", Subject: subject})
 	}
 	return section
+}
+
+// identityGroups in a domain's regular expression make it match by who asks
+// (internal/authorization/const.go).
+var identityGroups = []string{"User", "Group"}
+
+// checkAccess says what is wrong with expressions, at which Authelia would not start, or returns "".
+func checkAccess(spec *v1alpha1.AutheliaAccessControl) string {
+	const domainRegex = "domainRegex"
+	if spec == nil {
+		return ""
+	}
+	for i, given := range spec.Rules {
+		for _, list := range []struct {
+			field       string
+			expressions []string
+		}{{"resources", given.Resources}, {domainRegex, given.DomainRegex}} {
+			for j, expression := range list.expressions {
+				where := fmt.Sprintf("spec.authelia.accessControl.rules[%d].%s[%d]", i, list.field, j)
+				compiled, err := regexp.Compile(expression)
+				if err != nil {
+					return fmt.Sprintf("%s is no regular expression in Go's notation: %s; write for example ^/api/", where, err)
+				}
+				byIdentity := slices.ContainsFunc(compiled.SubexpNames(), func(name string) bool { return slices.Contains(identityGroups, name) })
+				if list.field == domainRegex && byIdentity && given.Policy == "bypass" {
+					return where + " has a group User or Group, and a bypass rule does not know who asks; write policy: one_factor or remove the group's name"
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func asksForLogin(policy string) bool { return policy == "one_factor" || policy == "two_factor" }

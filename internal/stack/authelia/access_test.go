@@ -1,6 +1,8 @@
 package authelia
 
 import (
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -50,8 +52,8 @@ func decide(section accessControl, who person, host string) string {
 }
 
 func matchesDomain(r rule, host string) bool {
-	if len(r.DomainRegex) > 0 {
-		return true // .* is the only one that is rendered.
+	if slices.ContainsFunc(r.DomainRegex, func(expression string) bool { return regexp.MustCompile(expression).MatchString(host) }) {
+		return true
 	}
 	return slices.ContainsFunc(r.Domain, func(domain string) bool {
 		if suffix, wild := strings.CutPrefix(domain, "*"); wild {
@@ -87,6 +89,7 @@ func TestTheLatencyUserChangesNothingForOthers(t *testing.T) {
 		"a group, then deny":                   {Rules: []v1alpha1.AutheliaAccessRule{rule("admin.example.com", "one_factor", "group:admins"), rule("admin.example.com", "deny"), rule("*.example.com", "one_factor")}},
 		"deny, then everybody":                 {DefaultPolicy: "two_factor", Rules: []v1alpha1.AutheliaAccessRule{rule("secret.example.com", "deny"), rule("*.example.com", "one_factor")}},
 		"two factors for a group":              {Rules: []v1alpha1.AutheliaAccessRule{rule("admin.example.com", "two_factor", "group:admins"), rule("public.example.com", "bypass")}},
+		"a login by expression":                {Rules: []v1alpha1.AutheliaAccessRule{{DomainRegex: []string{`^a\w+\.example\.com$`}, Policy: "one_factor", Subject: []string{"group:admins"}}, rule("*.example.com", "one_factor")}},
 		"a login before a bypass":              {Rules: []v1alpha1.AutheliaAccessRule{rule("app.example.com", "one_factor", "user:jane"), rule("*.example.com", "bypass")}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -130,12 +133,22 @@ func TestAnLDAPUserIsLetInAndNotConfined(t *testing.T) {
 	}
 }
 
-func TestDenyCopiesCarryTheRulesResources(t *testing.T) {
-	section := access(&v1alpha1.AutheliaAccessControl{Rules: []v1alpha1.AutheliaAccessRule{
-		{Domain: []string{"app.example.com"}, Policy: "one_factor", Resources: []string{"^/api/"}},
-	}}, "sso.example.com", latencyAccess{name: LatencyUser, confined: true})
-	if deny := section.Rules[1]; deny.Policy != "deny" || !slices.Equal(deny.Resources, []string{"^/api/"}) || !slices.Equal(deny.Subject, []string{"user:authstack-latency"}) {
-		t.Errorf("%+v", section.Rules)
+func TestDenyCopiesMatchWhatTheirRulesMatch(t *testing.T) {
+	given := v1alpha1.AutheliaAccessRule{
+		Domain: []string{"app.example.com"}, DomainRegex: []string{"^a[0-9]"}, Policy: "one_factor", Subject: []string{"group:staff"},
+		Resources: []string{"^/api/"}, Methods: []string{"GET"}, Networks: []string{"10.0.0.0/8"},
+	}
+	section := access(&v1alpha1.AutheliaAccessControl{Rules: []v1alpha1.AutheliaAccessRule{given}}, "sso.example.com", latencyAccess{name: LatencyUser, confined: true})
+	want := rule{
+		Domain: given.Domain, DomainRegex: given.DomainRegex, Policy: "deny", Subject: []string{"user:authstack-latency"},
+		Resources: given.Resources, Methods: given.Methods, Networks: given.Networks,
+	}
+	if deny := section.Rules[1]; !reflect.DeepEqual(deny, want) {
+		t.Errorf("%+v", deny)
+	}
+	want.Policy, want.Subject = "one_factor", given.Subject
+	if written := section.Rules[2]; !reflect.DeepEqual(written, want) {
+		t.Errorf("%+v", written)
 	}
 }
 

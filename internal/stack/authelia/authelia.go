@@ -93,10 +93,14 @@ func Check(in part.Input) part.State {
 	if problem := upgradePath(in.Facts.RunningVersion, spec.Version); problem != "" {
 		return part.Stalled(v1alpha1.ReasonUpgradePath, problem)
 	}
-	for i, extra := range spec.ExtraConfig {
-		if state := part.RequireConfigMap(in, fmt.Sprintf("spec.authelia.extraConfig[%d]", i), extra.Name, configKey); !state.Ready {
-			return state
-		}
+	if problem := checkAccess(spec.AccessControl); problem != "" {
+		return part.Stalled(v1alpha1.ReasonInvalidSpec, problem)
+	}
+	if state := checkExtraConfig(in); !state.Ready {
+		return state
+	}
+	if state := checkSMTP(in); !state.Ready {
+		return state
 	}
 	if spec.LDAP != nil {
 		ref := spec.LDAP.PasswordSecretRef
@@ -171,14 +175,23 @@ func Secrets(st *v1alpha1.AuthStack) []string {
 	default:
 		names = append(names, spec.Users.SecretName)
 	}
-	return names
+	if spec.SMTP != nil && spec.SMTP.PasswordSecretRef != nil {
+		names = append(names, spec.SMTP.PasswordSecretRef.Name)
+	}
+	return append(names, extraNames(spec, v1alpha1.ExtraConfigSecret)...)
 }
 
 // ConfigMaps that the spec names.
 func ConfigMaps(st *v1alpha1.AuthStack) []string {
+	return extraNames(st.Spec.Authelia, v1alpha1.ExtraConfigMap)
+}
+
+func extraNames(spec *v1alpha1.AutheliaSpec, kind v1alpha1.ExtraConfigKind) []string {
 	var names []string
-	for _, extra := range st.Spec.Authelia.ExtraConfig {
-		names = append(names, extra.Name)
+	for _, extra := range spec.ExtraConfig {
+		if kindOf(extra) == kind {
+			names = append(names, extra.Name)
+		}
 	}
 	return names
 }

@@ -3,6 +3,8 @@ package authelia
 import (
 	"cmp"
 	"fmt"
+	"net/mail"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,8 +27,8 @@ type section = map[string]any
 
 // configuration that Authelia reads first. Only keys that exist in the release are written, since
 // Authelia refuses unknown ones; secrets come as files by environment variables (facts/authelia.md 1.9).
-// ownNotifier is whether an extra file brings the notifier, as it must to send mail.
-func configuration(st *v1alpha1.AuthStack, r release, database part.Database, redis *part.Redis, latency latencyAccess, ownNotifier bool) (string, error) {
+// extraSMTP is whether an extra file brings the mail server.
+func configuration(st *v1alpha1.AuthStack, r release, database part.Database, redis *part.Redis, latency latencyAccess, extraSMTP bool) (string, error) {
 	host := st.Spec.Host
 	config := section{
 		"theme": "auto",
@@ -52,20 +54,13 @@ func configuration(st *v1alpha1.AuthStack, r release, database part.Database, re
 			"name":    "authelia_session",
 			"cookies": []any{section{"domain": CookieDomain(host), "authelia_url": "https://" + host}},
 		},
-		"storage": section{"postgres": postgres(database)},
-		"notifier": section{
-			"disable_startup_check": true,
-			"filesystem":            section{"filename": stateMount + "/notification.txt"},
-		},
-	}
-	if ownNotifier {
-		// Authelia merges its files and refuses two notifiers (1.1).
-		delete(config, "notifier")
+		"storage":  section{"postgres": postgres(database)},
+		"notifier": notifier(st.Spec.Authelia.SMTP, extraSMTP),
 	}
 	if redis != nil {
 		config["session"].(section)["redis"] = section{
 			// By address: Authelia opens a connection for nearly every command, and each would ask DNS anew (1.5).
-			"host": redis.IP,
+			"host": redisHost(redis.IP),
 			"port": redis.Port,
 			// With the default of 8 a burst waits for the pool, and a valid session counts as anonymous (8548).
 			"maximum_active_connections": 64,
@@ -78,6 +73,48 @@ func configuration(st *v1alpha1.AuthStack, r release, database part.Database, re
 		return "", fmt.Errorf("rendering Authelia's configuration: %w", err)
 	}
 	return "# Rendered by authstack; changes are overwritten. Use spec.authelia.extraConfig.\n" + string(out), nil
+}
+
+// notifier that mail goes out by. Without a mail server it is a file, since Authelia does not start
+// without one. A mail server that does not answer must not keep people from logging in, so it is not
+// asked at the start (1.1).
+func notifier(smtp *v1alpha1.AutheliaSMTP, extraSMTP bool) section {
+	out := section{"disable_startup_check": true}
+	switch {
+	case smtp != nil:
+		server := section{"address": smtp.Address, "sender": smtp.Sender}
+		if smtp.Username != "" {
+			server["username"] = smtp.Username
+		}
+		out["smtp"] = server
+	case !extraSMTP:
+		out["filesystem"] = section{"filename": stateMount + "/notification.txt"}
+	}
+	return out
+}
+
+// checkSMTP says what is the matter with spec.authelia.smtp.
+func checkSMTP(in part.Input) part.State {
+	smtp := in.Stack.Spec.Authelia.SMTP
+	if smtp == nil {
+		return part.Ready("")
+	}
+	if _, err := mail.ParseAddress(smtp.Sender); err != nil {
+		return part.Stalled(v1alpha1.ReasonInvalidSpec, "spec.authelia.smtp.sender is no mail address; write for example Authelia <authelia@example.com>")
+	}
+	if ref := smtp.PasswordSecretRef; ref != nil {
+		return part.RequireSecret(in, "spec.authelia.smtp.passwordSecretRef", ref.Name, ref.Key)
+	}
+	return part.Ready("")
+}
+
+// redisHost in brackets where it is an IPv6 address: Authelia puts ":" and the port behind it as it is
+// (internal/session/provider_config.go).
+func redisHost(ip string) string {
+	if strings.Contains(ip, ":") {
+		return "[" + ip + "]"
+	}
+	return ip
 }
 
 // authzEndpoints for the three families of proxies, with the cookie alone: the default also takes

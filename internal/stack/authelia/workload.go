@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +55,7 @@ func (p planner) objects() ([]client.Object, error) {
 			latency.name = string(p.in.Facts.Secrets[name]["username"])
 		}
 	}
-	rendered, err := configuration(p.st, p.release, p.database, p.redis, latency, p.ownNotifier())
+	rendered, err := configuration(p.st, p.release, p.database, p.redis, latency, bringsSMTP(p.in))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,10 @@ func (p planner) objects() ([]client.Object, error) {
 		contents = append(contents, part.Flatten(p.in.Facts.Secrets[p.redis.SecretName])...)
 	}
 	for _, extra := range p.spec.ExtraConfig {
-		contents = append(contents, []byte(p.in.Facts.ConfigMaps[extra.Name][configKey]))
+		contents = append(contents, extraContent(p.in, extra))
+	}
+	if ref := p.smtpPassword(); ref != nil {
+		contents = append(contents, p.in.Facts.Secrets[ref.Name][ref.Key])
 	}
 	pod := p.pod(part.Checksum(contents...))
 	objects = append(objects, config,
@@ -181,9 +183,17 @@ func (p planner) pod(checksum string) part.Pod {
 	} else {
 		mount(part.FromSecret("users", UsersSecretName(p.st), usersKey), usersMount)
 	}
+	if ref := p.smtpPassword(); ref != nil {
+		mount(part.FromSecret("smtp", ref.Name, ref.Key), secretMount+"/smtp")
+		env = append(env, part.EnvVar("AUTHELIA_NOTIFIER_SMTP_PASSWORD_FILE", secretMount+"/smtp/"+ref.Key))
+	}
 	for i, extra := range p.spec.ExtraConfig {
 		name := fmt.Sprintf("extra-%d", i)
-		mount(part.FromConfigMap(name, extra.Name, configKey), configMount+"-"+name)
+		volume := part.FromConfigMap(name, extra.Name, configKey)
+		if extra.Kind == v1alpha1.ExtraConfigSecret {
+			volume = part.FromSecret(name, extra.Name, configKey)
+		}
+		mount(volume, configMount+"-"+name)
 		configs = append(configs, configMount+"-"+name+"/"+configKey)
 	}
 	env = append(env, part.EnvVar("X_AUTHELIA_CONFIG", strings.Join(configs, ",")))
@@ -201,13 +211,10 @@ func runtime(version string, resources corev1.ResourceRequirements) []corev1.Env
 	return env
 }
 
-// ownNotifier is whether one of the extra configuration files has a notifier.
-func (p planner) ownNotifier() bool {
-	for _, extra := range p.spec.ExtraConfig {
-		var config map[string]any
-		if yaml.Unmarshal([]byte(p.in.Facts.ConfigMaps[extra.Name][configKey]), &config) == nil && config["notifier"] != nil {
-			return true
-		}
+// smtpPassword names the password of the mail server; nil where it asks for none.
+func (p planner) smtpPassword() *v1alpha1.SecretKeyReference {
+	if p.spec.SMTP == nil {
+		return nil
 	}
-	return false
+	return p.spec.SMTP.PasswordSecretRef
 }

@@ -85,7 +85,10 @@ func Check(in part.Input) part.State {
 			return state
 		}
 	}
-	return part.Ready("")
+	if state := checkExtraEnvironment(in); !state.Ready {
+		return state
+	}
+	return checkUploads(in)
 }
 
 // Plan of authentik over its database and, before 2025.10, its Redis.
@@ -122,8 +125,22 @@ func Plan(in part.Input, database part.Database, redis *part.Redis) ([]client.Ob
 // Workloads of the stack.
 func Workloads(st *v1alpha1.AuthStack) []string { return []string{serverName(st), workerName(st)} }
 
-// Secrets of the stack that a plan reads back.
-func Secrets(st *v1alpha1.AuthStack) []string { return []string{SecretName(st), AdminSecretName(st)} }
+// Secrets that a plan reads: its own, and those that the spec names.
+func Secrets(st *v1alpha1.AuthStack) []string {
+	names := []string{SecretName(st), AdminSecretName(st)}
+	for _, ref := range st.Spec.Authentik.EnvFromSecrets {
+		names = append(names, ref.Name)
+	}
+	return names
+}
+
+// Claims that the spec names.
+func Claims(st *v1alpha1.AuthStack) []string {
+	if st.Spec.Authentik.Uploads == nil {
+		return nil
+	}
+	return []string{st.Spec.Authentik.Uploads.ClaimName}
+}
 
 // ConfigMaps that the spec names.
 func ConfigMaps(st *v1alpha1.AuthStack) []string {
@@ -138,6 +155,9 @@ func (p planner) foreignSecrets() [][]byte {
 	contents := part.Flatten(p.in.Facts.Secrets[p.database.SecretName])
 	if p.redis != nil {
 		contents = append(contents, part.Flatten(p.in.Facts.Secrets[p.redis.SecretName])...)
+	}
+	for _, ref := range p.spec.EnvFromSecrets {
+		contents = append(contents, part.Flatten(p.in.Facts.Secrets[ref.Name])...)
 	}
 	return contents
 }

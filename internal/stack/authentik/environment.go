@@ -38,16 +38,35 @@ func (p planner) environment(mode string) []corev1.EnvVar {
 			part.EnvFrom("AUTHENTIK_BOOTSTRAP_PASSWORD", AdminSecretName(p.st), KeyPassword),
 			part.EnvFrom("AUTHENTIK_BOOTSTRAP_TOKEN", AdminSecretName(p.st), KeyToken),
 			part.EnvFrom("AUTHENTIK_BOOTSTRAP_EMAIL", AdminSecretName(p.st), KeyEmail),
-			part.EnvVar("AUTHENTIK_WORKER__"+p.release.threads, "2"),
 		)
 	}
-	// Calls to the world that nobody asked for; they also disturb measurements (facts/authentik.md 3).
-	return append(env,
+	_, given := p.extraEnvironment()
+	for _, suggested := range p.suggestions(mode) {
+		if _, differs := given[suggested.Name]; !differs {
+			env = append(env, suggested)
+		}
+	}
+	return env
+}
+
+// suggestions are settings that a user may give another value in envFromSecrets.
+func (p planner) suggestions(mode string) []corev1.EnvVar {
+	suggested := []corev1.EnvVar{
+		// Calls to the world that nobody asked for; they also disturb measurements (facts/authentik.md 3).
 		part.EnvVar("AUTHENTIK_DISABLE_UPDATE_CHECK", "true"),
 		part.EnvVar("AUTHENTIK_DISABLE_STARTUP_ANALYTICS", "true"),
 		part.EnvVar("AUTHENTIK_ERROR_REPORTING__ENABLED", "false"),
 		part.EnvVar("AUTHENTIK_LOG_LEVEL", "info"),
-	)
+		// authentik's own default asks gravatar.com at each login of somebody it has not asked about for
+		// eight hours, with a timeout of 5 s (facts/authentik.md 5.3). This is read once, by the migration
+		// that makes the default tenant (authentik/tenants/migrations/0001_initial.py); from then on the
+		// system settings of the admin interface hold, which we leave to the administrator.
+		part.EnvVar("AUTHENTIK_AVATARS", "initials"),
+	}
+	if mode == "worker" {
+		suggested = append(suggested, part.EnvVar("AUTHENTIK_WORKER__"+p.release.threads, "2"))
+	}
+	return suggested
 }
 
 // listen on IPv4, where the release's default is [::]: it fails on nodes without IPv6.

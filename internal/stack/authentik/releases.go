@@ -13,8 +13,10 @@ type release struct {
 	name string
 	// sessions, cache, tasks and channels are where each is kept: redis or postgres.
 	sessions, cache, tasks, channels string
-	// data is the path that uploaded files are under: /media, from 2025.12 /data.
-	data string
+	// data is the path that uploaded files are under: /media, from 2025.12 /data; dataFolder is what of
+	// /data it was before, so that a claim which is mounted there keeps its files where 2025.12 and later
+	// look for them, in /data/media.
+	data, dataFolder string
 	// listensOnIPv6 is whether the default address is [::], which fails on nodes without IPv6.
 	listensOnIPv6 bool
 	// threads is the setting for the worker's parallel tasks; from 2025.8 THREADS, before CONCURRENCY.
@@ -39,11 +41,11 @@ const (
 
 // releases in the order of upgrades; one cannot be skipped (authentik #24160).
 var releases = []release{
-	{name: "2025.2", sessions: inRedis, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
-	{name: "2025.4", sessions: inPostgres, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
-	{name: "2025.6", sessions: inPostgres, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
-	{name: "2025.8", sessions: inPostgres, cache: inRedis, tasks: inPostgres, channels: inRedis, data: "/media", threads: "THREADS", utf8: true, connOptions: "supported", server: 20, worker: 16},
-	{name: "2025.10", sessions: inPostgres, cache: inPostgres, tasks: inPostgres, channels: inPostgres, data: "/media", threads: "THREADS", utf8: true, connOptions: "supported", server: 30, worker: 24},
+	{name: "2025.2", sessions: inRedis, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", dataFolder: "media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
+	{name: "2025.4", sessions: inPostgres, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", dataFolder: "media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
+	{name: "2025.6", sessions: inPostgres, cache: inRedis, tasks: inRedis, channels: inRedis, data: "/media", dataFolder: "media", threads: "CONCURRENCY", connOptions: "none", server: 20, worker: 10},
+	{name: "2025.8", sessions: inPostgres, cache: inRedis, tasks: inPostgres, channels: inRedis, data: "/media", dataFolder: "media", threads: "THREADS", utf8: true, connOptions: "supported", server: 20, worker: 16},
+	{name: "2025.10", sessions: inPostgres, cache: inPostgres, tasks: inPostgres, channels: inPostgres, data: "/media", dataFolder: "media", threads: "THREADS", utf8: true, connOptions: "supported", server: 30, worker: 24},
 	{name: "2025.12", sessions: inPostgres, cache: inPostgres, tasks: inPostgres, channels: inPostgres, data: "/data", threads: "THREADS", utf8: true, connOptions: "supported", server: 30, worker: 24},
 	{name: "2026.2", sessions: inPostgres, cache: inPostgres, tasks: inPostgres, channels: inPostgres, data: "/data", threads: "THREADS", utf8: true, connOptions: "supported", server: 30, worker: 24},
 	{name: "2026.5", sessions: inPostgres, cache: inPostgres, tasks: inPostgres, channels: inPostgres, data: "/data", listensOnIPv6: true, threads: "THREADS", utf8: true, connOptions: "supported", server: 30, worker: 23},

@@ -75,7 +75,8 @@ func (p planner) deployment(name, component string, replicas int32, pod part.Pod
 }
 
 func (p planner) pod(mode, component string, spec v1alpha1.WorkloadSpec, needs part.Needs) part.Pod {
-	return part.Pod{
+	from, _ := p.extraEnvironment()
+	pod := part.Pod{
 		UserID:             authentikUID,
 		GracePeriodSeconds: 60,
 		Labels:             part.Labels(p.st, Name, component, p.spec.Version),
@@ -87,19 +88,20 @@ func (p planner) pod(mode, component string, spec v1alpha1.WorkloadSpec, needs p
 			Args:      []string{mode},
 			Ports:     []corev1.ContainerPort{part.Port("http", httpPort), part.Port("metrics", metricsPort)},
 			Env:       p.environment(mode),
+			EnvFrom:   from,
 			Resources: part.Resources(spec.Resources, needs),
 			VolumeMounts: []corev1.VolumeMount{
-				part.Mount("files", p.release.data, false),
 				part.Mount("certs", "/certs", false),
 				part.Mount("shm", "/dev/shm", false),
 				part.Mount("tmp", "/tmp", false),
 			},
 		},
 		Volumes: []corev1.Volume{
-			part.Scratch("files", "1Gi"),
 			part.Scratch("certs", "16Mi"),
 			part.SharedMemory("shm", sharedMemory),
 			part.Scratch("tmp", "256Mi"),
 		},
 	}
+	p.mountUploads(&pod)
+	return pod
 }

@@ -22,6 +22,9 @@ type Pod struct {
 	ChecksumOfConfig string
 	Container        corev1.Container
 	Volumes          []corev1.Volume
+	// OneNode are labels of Pods, these among them, that must all be on one node, since they share a
+	// volume that only one node can have; nil where they need not.
+	OneNode map[string]string
 }
 
 // ChecksumAnnotation on a Pod template is the checksum of what the Pod reads at start.
@@ -61,10 +64,23 @@ func (p Pod) Template() corev1.PodTemplateSpec {
 				WhenUnsatisfiable: corev1.ScheduleAnyway,
 				LabelSelector:     &metav1.LabelSelector{MatchLabels: p.Selector},
 			}},
+			Affinity:   onOneNode(p.OneNode),
 			Containers: []corev1.Container{container},
 			Volumes:    p.Volumes,
 		},
 	}
+}
+
+// onOneNode binds Pods to the node of those with these labels. The scheduler lets the first of them
+// go anywhere.
+func onOneNode(labels map[string]string) *corev1.Affinity {
+	if labels == nil {
+		return nil
+	}
+	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+		TopologyKey:   "kubernetes.io/hostname",
+	}}}}
 }
 
 // Needs are the requests and the memory limit that a container has where the user gives none.
@@ -141,6 +157,13 @@ func SharedMemory(name string, bytes int64) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 		Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(bytes, resource.BinarySI),
 	}}}
+}
+
+// FromClaim is a volume that outlives the Pod.
+func FromClaim(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}
 }
 
 // FromSecret is a volume with all keys of a Secret, or the named ones.

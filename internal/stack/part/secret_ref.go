@@ -7,13 +7,17 @@ import (
 )
 
 // RequireSecret says what is the matter with a Secret that the spec names: missing, or without a key.
-// The state is Ready where nothing is. A missing Secret does not stall the stack: it may be made by
+// The state is Ready where nothing is. With no keys, it only has to exist. A missing Secret does not stall the stack: it may be made by
 // another controller, or later in the same apply.
 func RequireSecret(in Input, field, name string, keys ...string) State {
 	data, found := in.Facts.Secrets[name]
 	if !found {
-		return Waiting(v1alpha1.ReasonSecretMissing, fmt.Sprintf("Secret %s of %s does not exist in namespace %s; create it with the keys %s",
-			name, field, in.Stack.Namespace, list(keys)))
+		instead := "or remove it from " + field
+		if len(keys) > 0 {
+			instead = "with the keys " + list(keys)
+		}
+		return Waiting(v1alpha1.ReasonSecretMissing, fmt.Sprintf("Secret %s of %s does not exist in namespace %s; create it %s",
+			name, field, in.Stack.Namespace, instead))
 	}
 	for _, key := range keys {
 		if len(data[key]) == 0 {
