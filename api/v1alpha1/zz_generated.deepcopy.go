@@ -981,7 +981,7 @@ func (in *Scenario) DeepCopyInto(out *Scenario) {
 	}
 	if in.Duration != nil {
 		in, out := &in.Duration, &out.Duration
-		*out = new(v1.Duration)
+		*out = new(metav1.Duration)
 		**out = **in
 	}
 	if in.RatePerMinute != nil {
