@@ -3,3 +3,14 @@
 .PHONY: bench-scale
 bench-scale: $(BIN)/devcluster ## One operator with a thousand stacks on a real API server; STACKS=50 for fewer.
 	export KUBEBUILDER_ASSETS=$$(devcluster envtest-assets); AUTHSTACK_BENCH_STACKS=$(or $(STACKS),1000) go test ./controllers -run '^$$' -bench ThousandStacks -benchtime 1x -timeout 45m
+
+##@ Measurement
+
+.PHONY: bench-calibration
+bench-calibration: ## What our k6 tells against what a server of known response times did, beside hey and wrk.
+	hack/install-packages.sh hey wrk
+	cd loadtests/k6 && go test -tags calibration -run 'TestCalibration|TestOverhead' -count=1 -timeout 20m -v . | grep -vE '^(=== |--- PASS|PASS)'
+
+.PHONY: bench-extension
+bench-extension: ## Ten million requests through the k6 extension: memory that is kept, size of the result.
+	cd loadtests/k6 && go test -run '^$$' -bench TenMillion -benchtime 1x .

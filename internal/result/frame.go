@@ -24,6 +24,9 @@ const (
 	version   = "v1"
 	// lineLength stays far below the 16 KiB at which container runtimes split a line.
 	lineLength = 960
+	// maxFrame bounds what a writer writes, without the line breaks: a result stays below 1 MiB, so that
+	// it fits a ConfigMap and never fills a log that the kubelet rotates.
+	maxFrame = 1_000_000
 	// maxPacked and maxUnpacked bound what a log can make the reader hold.
 	maxPacked   = 8 << 20
 	maxUnpacked = 64 << 20
@@ -41,19 +44,26 @@ var (
 	ErrUnsupportedVersion = errors.New("result has an unsupported version")
 )
 
-// Write writes the run in its frame, from the beginning of a line to the end of one.
+// Write writes the run in its frame, from the beginning of a line to the end of one. What would be
+// longer than maxFrame is trimmed first; the run then says what was left out.
 func Write(w io.Writer, run *Run) error {
 	run.Format = Format
 	run.Sort()
 	if err := run.validate(); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	var packed bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err := json.NewEncoder(z).Encode(run); err != nil {
-		return fmt.Errorf("write result: %w", err)
+	packed, err := pack(run)
+	for _, trim := range trims {
+		if err != nil || base64.StdEncoding.EncodedLen(packed.Len()) <= maxFrame {
+			break
+		}
+		run.Trimmed = append(run.Trimmed, trim.what)
+		for i := range run.Series {
+			trim.from(&run.Series[i])
+		}
+		packed, err = pack(run)
 	}
-	if err := z.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	sum := sha256.Sum256(packed.Bytes())
@@ -69,6 +79,26 @@ func Write(w io.Writer, run *Run) error {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
+}
+
+// trims are what a result that is too long loses, the least missed first. Counts, totals and their
+// percentiles are always whole.
+var trims = []struct {
+	what string
+	from func(*Series)
+}{
+	{"timelines in fine intervals", func(s *Series) { s.Timeline.Limit(8) }},
+	{"the phases dns, connect, tls and receive", func(s *Series) { s.DNS, s.Connect, s.TLS, s.Receive = nil, nil, nil, nil }},
+	{"the phase wait", func(s *Series) { s.Wait = nil }},
+}
+
+func pack(run *Run) (*bytes.Buffer, error) {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err := json.NewEncoder(z).Encode(run); err != nil {
+		return nil, err
+	}
+	return &packed, z.Close()
 }
 
 // unpack turns the content of a frame into a run.

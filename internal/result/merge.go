@@ -57,6 +57,11 @@ func (r *Run) add(other *Run, span span) {
 	if other.EndedAt.After(r.EndedAt) {
 		r.EndedAt = other.EndedAt
 	}
+	for _, what := range other.Trimmed {
+		if !slices.Contains(r.Trimmed, what) {
+			r.Trimmed = append(r.Trimmed, what)
+		}
+	}
 	if r.StopError == "" {
 		r.StopError = other.StopError
 	}

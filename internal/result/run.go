@@ -24,6 +24,8 @@ type Run struct {
 	EndedAt   time.Time `json:"endedAt"`
 	// StopError is why k6 ended early, in k6's words, or empty.
 	StopError string `json:"stopError,omitempty"`
+	// Trimmed says what was left out of a result that was too long, or nothing.
+	Trimmed []string `json:"trimmed,omitempty"`
 	// Scenarios that ran, in the order of their names.
 	Scenarios []Scenario `json:"scenarios"`
 	// Series are the figures of each endpoint of each scenario, in the order of scenario and endpoint.

@@ -82,6 +82,13 @@ func (t *Timeline) interval(second int64) *Interval {
 	return &t.Intervals[i]
 }
 
+// Limit coarsens the timeline until it has at most so many intervals.
+func (t *Timeline) Limit(intervals int) {
+	for t != nil && len(t.Intervals) > max(intervals, 1) {
+		t.coarsen()
+	}
+}
+
 // coarsen merges neighbours.
 func (t *Timeline) coarsen() {
 	old := t.Intervals

@@ -14,10 +14,14 @@ import (
 
 // Bounds of what a script can make the process hold. A histogram takes about 200 kB, a series up to six.
 const (
-	maxSeries    = 48
+	maxSeries    = 32
 	maxScenarios = 16
 	maxChecks    = 64
 )
+
+// maxTimelines is how many intervals the timelines of a result have together, however many endpoints
+// a script has: they would be most of the result's length.
+const maxTimelines = 2400
 
 // overflow is the endpoint that samples beyond maxSeries are counted under.
 const overflow = "other"
@@ -168,6 +172,7 @@ func (a *aggregate) run() *result.Run {
 		run.Scenarios = append(run.Scenarios, *s)
 	}
 	for _, s := range a.series {
+		s.Timeline.Limit(maxTimelines / len(a.series))
 		run.Series = append(run.Series, *s)
 	}
 	return run

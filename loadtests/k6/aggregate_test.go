@@ -3,7 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -63,5 +66,31 @@ func TestCPUStatPaths(t *testing.T) {
 		if got := cpuStatPaths(membership); len(got) == 0 || got[0] != want || !slices.Contains(got, "/sys/fs/cgroup/cpu.stat") && membership[0] == '0' {
 			t.Errorf("%q gives %q, want %s first", membership, got, want)
 		}
+	}
+}
+
+func TestTheResultOfAnyRunIsBelowOneMiB(t *testing.T) {
+	registry, r, start := metrics.NewRegistry(), rand.New(rand.NewPCG(1, 2)), time.Now()
+	var kinds []*metrics.Metric
+	for _, name := range []string{"request", "intended", "dns", "connect", "tls", "wait", "receive"} {
+		kinds = append(kinds, registry.MustNewMetric("authstack_"+name, metrics.Trend, metrics.Time))
+	}
+	a := newAggregate(start)
+	for endpoint := range 40 {
+		tags := registry.RootTagSet().With("scenario", "Login").With("endpoint", fmt.Sprintf("endpoint-%d", endpoint)).With("phase", "measure").With("outcome", "ok")
+		for range 12_000 {
+			at := start.Add(time.Duration(r.Int64N(int64(24 * time.Hour))))
+			for _, metric := range kinds {
+				// From microseconds to minutes, alike in every doubling: the worst that a histogram can get.
+				a.add(metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: math.Exp(r.Float64()*18 - 7)})
+			}
+		}
+	}
+	var text bytes.Buffer
+	if err := result.Write(&text, a.run()); err != nil {
+		t.Fatal(err)
+	}
+	if text.Len() > 1<<20 {
+		t.Errorf("the result has %d bytes", text.Len())
 	}
 }
