@@ -95,7 +95,7 @@ func (r *LatencyTestReconciler) removeObjects(ctx context.Context, t *run) error
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			obj := item.(client.Object)
-			if !metav1.IsControlledBy(obj, t.test) || obj.GetName() == t.test.Name+"-result" || obj.GetDeletionTimestamp() != nil {
+			if !metav1.IsControlledBy(obj, t.test) || obj.GetName() == resultName(t.test.Name) || obj.GetDeletionTimestamp() != nil {
 				return nil
 			}
 			return client.IgnoreNotFound(r.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)))

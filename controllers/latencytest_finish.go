@@ -22,6 +22,9 @@ import (
 // resultLimit is how much a ConfigMap may hold, with room for the rest of the object.
 const resultLimit = 1000 << 10
 
+// resultName is the ConfigMap with the report and the full result of a test.
+func resultName(test string) string { return test + "-result" }
+
 // judge says what the repeats are worth.
 func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*repeat) kube.Outcome {
 	evidence := latency.Evidence{PodsBefore: t.seen.Pods, GenerationBefore: t.seen.Generation, GenerationAfter: t.stack.Generation}
@@ -55,7 +58,7 @@ func (r *LatencyTestReconciler) finish(ctx context.Context, t *run, outcome late
 		t.stall(string(outcome.Verdict), message)
 	}
 	if status.StartedAt != nil {
-		status.ResultName = t.test.Name + "-result"
+		status.ResultName = resultName(t.test.Name)
 		if err := r.store(ctx, t, outcome.Merged); err != nil {
 			return kube.Outcome{Err: err}
 		}

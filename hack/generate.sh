@@ -21,6 +21,7 @@ fi
 chart=charts/authstack
 mkdir -p "$chart/files"
 cp config/rbac/role.yaml "$chart/files/manager-role.yaml"
+cp config/prometheus/alerts.yaml config/grafana/dashboard.json "$chart/files/"
 for crd in config/crd/bases/*.yaml; do
   ! grep -q '{{' "$crd" || { echo "$crd contains {{, which Helm would take for a template" >&2; exit 1; }
   name=$(basename "$crd" .yaml)

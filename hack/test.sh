@@ -12,7 +12,7 @@ stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
 # Packages that start a real PostgreSQL or Redis of their own.
-packages() { "$root/hack/install-packages.sh" postgresql redis-server; }
+packages() { "$root/hack/install-packages.sh" postgresql redis-server prometheus; }
 
 devcluster() { [ -x "$root/bin/devcluster" ] && [ -n "${devcluster_fresh:-}" ] || { make --no-print-directory bin/devcluster && devcluster_fresh=1; }; }
 

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"authstack.dev/authstack/controllers"
@@ -103,6 +104,9 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 		Namespaces: splitNamespaces(o.namespaces),
 	}).SetupWithManager(mgr)
 	if err != nil {
+		return err
+	}
+	if err := ctrlmetrics.Registry.Register(controllers.Metrics(mgr.GetClient(), mgr.GetAPIReader(), splitNamespaces(o.namespaces))); err != nil {
 		return err
 	}
 	return (&controllers.LatencyTestReconciler{

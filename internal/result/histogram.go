@@ -89,6 +89,14 @@ func (h *Histogram) Mean() int64 {
 	return h.sum / h.Count()
 }
 
+// Sum is the exact sum in microseconds, 0 when empty.
+func (h *Histogram) Sum() int64 {
+	if h.Count() == 0 {
+		return 0
+	}
+	return h.sum
+}
+
 // PerMille is the percentile by nearest rank, in microseconds: of the n recorded durations in order,
 // the one of rank ceil(perMille/1000 × n), so that at least perMille of 1000 lie at or below it. There
 // is no interpolation. The answer is the upper edge of that duration's bucket but never more than the

@@ -21,7 +21,7 @@ const module = "authstack.dev/authstack/"
 var floors = [][]string{
 	{"api", "internal/facts", "internal/result", "internal/tuning", "internal/schedule", "loadtests"},
 	{"internal/stack", "internal/latency"},
-	{"internal/kube", "internal/diagnosis", "internal/report", "internal/sqlclient", "internal/idp"},
+	{"internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
 	{"controllers"},
 	{"cmd"},
 }

@@ -39,7 +39,7 @@ func TestRenderedObjects(t *testing.T) {
 			"--set", "replicaCount=3,image.repository=registry.example.com/operator,image.tag=v1,networkPolicy.enabled=true",
 			"--set", "images.authentik=a.example.com/authentik,images.authelia=a.example.com/authelia,images.postgres=a.example.com/postgres",
 			"--set", "images.redis=a.example.com/redis:8,images.k6=a.example.com/k6:1,podAnnotations.revision=abc,extraArgs={--zap-log-level=debug}",
-			"--set", "metrics.serviceMonitor.enabled=true,imagePullSecrets[0].name=pull,serviceAccount.annotations.owner=team,priorityClassName=high",
+			"--set", "metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true,imagePullSecrets[0].name=pull,serviceAccount.annotations.owner=team,priorityClassName=high",
 		},
 		"two namespaces": {"--set", "watchNamespaces={sso,login}", "--set", "rbac.aggregate=false,metrics.service.enabled=false"},
 	} {
