@@ -104,6 +104,21 @@ func TestDatabaseEdge(t *testing.T) {
 	target := stack.DatabaseTarget{Host: "127.0.0.1", Port: port, Database: "authentik", User: "authentik", Password: "canary-password-0123456789", SSLMode: "disable"}
 	database := &sqlclient.Client{}
 
+	t.Run("a database says what it has counted and how quickly it commits", func(t *testing.T) {
+		g := NewWithT(t)
+		before, err := database.Sample(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(before.ConnectMicros).To(BeNumerically(">", before.RoundTripMicros))
+		g.Expect(before.RoundTripMicros).To(BeNumerically(">", 0))
+		g.Expect(before.CommitMicros).To(BeNumerically(">", 0))
+		g.Expect(before.WALKnown).To(BeTrue())
+		g.Expect(before.WALTimed).To(BeFalse())
+		g.Expect(before.JIT).To(BeTrue(), "PostgreSQL's own default")
+		g.Expect(before.JoinCollapseLimit).To(Equal(int64(8)))
+		after, err := database.Sample(ctx, target)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(after.WALBytes - before.WALBytes).To(BeNumerically(">", 21*24), "each of the 21 commits wrote its message")
+	})
 	t.Run("a database says what it has in force", func(t *testing.T) {
 		g := NewWithT(t)
 		facts, err := database.Observe(ctx, target)

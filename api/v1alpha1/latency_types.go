@@ -335,6 +335,53 @@ type ObjectiveResult struct {
 	Met bool `json:"met"`
 }
 
+// Cause is where a part of the time went, with the number behind it.
+type Cause struct {
+	// Rank from 1, the greatest share first.
+	// +required
+	Rank int32 `json:"rank"`
+	// Name of the cause, for example commit-wait.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Scenario that it slows.
+	// +required
+	Scenario ScenarioName `json:"scenario"`
+	// Endpoint of the scenario that it slows.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Endpoint string `json:"endpoint"`
+	// Micros of the endpoint's median that it takes, in microseconds.
+	// +required
+	Micros int64 `json:"micros"`
+	// ShareMilli is the same in thousandths of the median.
+	// +required
+	ShareMilli int32 `json:"shareMilli"`
+	// Basis says how sure that is.
+	// +required
+	Basis CauseBasis `json:"basis"`
+	// Detail is the number behind it, in a sentence.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Detail string `json:"detail"`
+	// Remedy names the field to change, or says that there is none.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Remedy string `json:"remedy"`
+}
+
+// CauseBasis says how sure a share is.
+// +kubebuilder:validation:Enum=Measured;Estimated
+type CauseBasis string
+
+// The bases.
+const (
+	// BasisMeasured: from counts and times of this run.
+	BasisMeasured CauseBasis = "Measured"
+	// BasisEstimated: from a figure of this run and a ratio that was measured elsewhere.
+	BasisEstimated CauseBasis = "Estimated"
+)
+
 // GeneratorSpec is the Pod that makes the load.
 type GeneratorSpec struct {
 	// Pods that share the load, each with its part of every scenario (k6 execution segments in an

@@ -165,6 +165,14 @@ type LatencyTestStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Guards []Guard `json:"guards,omitempty"`
 
+	// Causes are where the time went, the greatest share first, each with the number behind it. Shares
+	// overlap and need not add up.
+	// +optional
+	// +listType=map
+	// +listMapKey=rank
+	// +kubebuilder:validation:MaxItems=16
+	Causes []Cause `json:"causes,omitempty"`
+
 	// ResultName names the ConfigMap with the report (key report.json) and the full histograms
 	// (key result.txt).
 	// +optional
