@@ -50,6 +50,8 @@ type LatencyTestReconciler struct {
 	Recorder events.EventRecorder
 	Logs     Logs
 	Users    Users
+	// Database is asked for its counters around a run; nil for never.
+	Database Sampler
 	Images   stack.Images
 	// ImagePullPolicy of the k6 image.
 	ImagePullPolicy corev1.PullPolicy

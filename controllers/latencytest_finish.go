@@ -37,7 +37,13 @@ func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*re
 		return kube.Outcome{Err: err}
 	}
 	t.after.Status.CompletedRepeats = int32(len(repeats))
-	return r.finish(ctx, t, latency.Judge(t.plan, runs, evidence))
+	outcome := latency.Judge(t.plan, runs, evidence)
+	if outcome.Verdict != v1alpha1.VerdictError {
+		if t.after.Status.Causes, err = r.diagnose(ctx, t, outcome.Merged); err != nil {
+			return kube.Outcome{Err: err}
+		}
+	}
+	return r.finish(ctx, t, outcome)
 }
 
 // finish writes the result and then the verdict.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/result"
 )
@@ -29,6 +30,8 @@ type before struct {
 	Pods       []latency.PodState `json:"pods"`
 	StartedAt  time.Time          `json:"startedAt"`
 	Subject    v1alpha1.Subject   `json:"subject"`
+	// Database is what it had counted; nil where it did not tell.
+	Database *facts.DatabaseSample `json:"database,omitempty"`
 }
 
 // repeat is one repeat of a run, ended.

@@ -125,6 +125,11 @@ func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int3
 		if seen.Pods, err = r.stackPods(ctx, t); err != nil {
 			return nil, err
 		}
+		known, err := r.known(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		seen.Database = r.sample(ctx, t, known)
 		note, err := json.Marshal(seen)
 		if err != nil {
 			return nil, err

@@ -78,6 +78,11 @@ func TestLatencyTest(t *testing.T) {
 		kept, err := report.ReadJSON(strings.NewReader(config.Data["report.json"]))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kept.Verdict).To(Equal(v1alpha1.VerdictPassed))
+		g.Expect(test.Status.Causes).NotTo(BeEmpty())
+		g.Expect(test.Status.Causes[0].Name).To(Equal("commit-wait"))
+		g.Expect(test.Status.Causes[0].Detail).To(ContainSubstring("each for a WAL sync of 10.0ms"))
+		g.Expect(kept.Causes).To(Equal(test.Status.Causes))
+		g.Expect(w.database.sampled).To(Equal(int64(2)), "before the first repeat and after the last")
 		merged, err := result.Read(strings.NewReader(config.Data["result.txt"]))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(merged.Find("Login", "login").Total.Count()).To(Equal(int64(120)))
@@ -86,6 +91,14 @@ func TestLatencyTest(t *testing.T) {
 			g.Expect(w.step()).To(Succeed())
 		}
 		g.Expect(w.writes).To(Equal(writes), "a finished test writes nothing")
+	})
+	t.Run("a database that does not tell spoils no run, and nothing is said of it", func(t *testing.T) {
+		g, w := NewWithT(t), newReadyWorld(t)
+		w.database.sampleErr = errNoLog
+		w.measure()
+		w.until("a verdict", func() bool { return w.verdict() != "" })
+		g.Expect(w.verdict()).To(Equal(v1alpha1.VerdictPassed))
+		g.Expect(w.test().Status.Causes).To(BeEmpty())
 	})
 	t.Run("an objective that is missed turns the test red and leaves the stack Ready", func(t *testing.T) {
 		g, w := NewWithT(t), newReadyWorld(t)

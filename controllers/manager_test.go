@@ -56,7 +56,7 @@ type operator struct {
 	requests      []string
 }
 
-func startOperator(t testing.TB, database Databases, users Users, logs Logs, concurrency int, namespaces ...string) *operator {
+func startOperator(t testing.TB, database databases, users Users, logs Logs, concurrency int, namespaces ...string) *operator {
 	t.Helper()
 	o := &operator{reads: &atomic.Int64{}, writes: &atomic.Int64{}}
 	own := rest.CopyConfig(config)
@@ -72,7 +72,7 @@ func startOperator(t testing.TB, database Databases, users Users, logs Logs, con
 	stacks := &AuthStackReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	tests := &LatencyTestReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Logs: logs, Users: users, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
+		Logs: logs, Users: users, Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	if err := stacks.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestDatabaseEdge(t *testing.T) {
 		g.Expect(before.JoinCollapseLimit).To(Equal(int64(8)))
 		after, err := database.Sample(ctx, target)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(after.WALBytes - before.WALBytes).To(BeNumerically(">", 21*24), "each of the 21 commits wrote its message")
+		g.Expect(after.WALBytes-before.WALBytes).To(BeNumerically(">", 21*24), "each of the 21 commits wrote its message")
 	})
 	t.Run("a database says what it has in force", func(t *testing.T) {
 		g := NewWithT(t)

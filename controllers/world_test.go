@@ -96,7 +96,7 @@ func (w *world) restart() {
 	w.stacks = &AuthStackReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.stacks.applier, w.stacks.analyses = kube.NewApplier(w.client), newAnalyses(w.t.Context())
-	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users,
+	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users, Database: w.database,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.tests.applier = kube.NewApplier(w.client)
 }

@@ -111,7 +111,7 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 	}
 	return (&controllers.LatencyTestReconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Logs: controllers.PodLogs{Clientset: clientset}, Users: controllers.AdminAPI{},
+		Logs: controllers.PodLogs{Clientset: clientset}, Users: controllers.AdminAPI{}, Database: &sqlclient.Client{},
 		Images: o.images, ImagePullPolicy: corev1.PullPolicy(o.k6PullPolicy),
 		Now: time.Now, Random: rand.Reader, Concurrency: o.concurrency,
 		Namespaces: splitNamespaces(o.namespaces),

@@ -14,6 +14,7 @@ import (
 var page string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"cause":    causeWords,
 	"cells":    cells,
 	"columns":  func() []string { return columns },
 	"describe": describe,

@@ -28,6 +28,9 @@ type Report struct {
 	Scenarios  []Row            `json:"scenarios"`
 	Objectives []Objective      `json:"objectives"`
 	Guards     []v1alpha1.Guard `json:"guards"`
+	// Causes are where the time went, the greatest share first; they overlap. Absent where nothing was
+	// measured that would tell.
+	Causes []v1alpha1.Cause `json:"causes,omitempty"`
 	// Settings of PostgreSQL as of the stack's status.
 	Settings []v1alpha1.SettingStatus `json:"settings,omitempty"`
 	// DurabilityNote says what a crash can take.
@@ -108,6 +111,7 @@ func New(in Input) *Report {
 		Namespace: in.Test.Namespace, Name: in.Test.Name,
 		Verdict:   status.Verdict,
 		Scenarios: []Row{}, Objectives: []Objective{}, Guards: append([]v1alpha1.Guard{}, status.Guards...),
+		Causes:  status.Causes,
 		Subject: Subject{Stack: in.Test.Spec.StackRef.Name},
 	}
 	for _, c := range status.Conditions {

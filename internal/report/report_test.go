@@ -24,6 +24,17 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// sampleCauses are as internal/diagnosis words them.
+var sampleCauses = []v1alpha1.Cause{
+	{Rank: 1, Name: "commit-wait", Scenario: "Login", Endpoint: "login", Micros: 460_700, ShareMilli: 427, Basis: v1alpha1.BasisEstimated,
+		Detail: "24 commits of a login wait one after the other, each for a WAL sync of 17.0ms (the mean of 7704 WAL syncs during the run)",
+		Remedy: "spec.postgres.durability: a level below Strict | or another medium"},
+	{Rank: 2, Name: "password-hashing", Scenario: "Login", Endpoint: "login", Micros: 132_500, ShareMilli: 123, Basis: v1alpha1.BasisMeasured,
+		Detail: "the request with the password takes 223ms, 132ms more than its neighbours", Remedy: "none by a field"},
+	{Rank: 3, Name: "slow-encryption", Scenario: "Login", Endpoint: "login", Basis: v1alpha1.BasisEstimated,
+		Detail: "one core encrypts 27 MB/s <with AES-GCM>", Remedy: "a node with AES instructions"},
+}
+
 // sample is a finished test of a stack: median is that of the login in milliseconds.
 func sample(median float64, double bool) Input {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -77,7 +88,7 @@ func sample(median float64, double bool) Input {
 		Jobs: []latency.JobOutcome{{Name: "demo-1-1", ExitCode: &zero}}, PodsBefore: pods, PodsAfter: pods, GenerationBefore: 2, GenerationAfter: 2})
 
 	test.Status = v1alpha1.LatencyTestStatus{
-		Verdict: outcome.Verdict, Scenarios: outcome.Scenarios, Objectives: outcome.Objectives, Guards: outcome.Guards,
+		Verdict: outcome.Verdict, Causes: sampleCauses, Scenarios: outcome.Scenarios, Objectives: outcome.Objectives, Guards: outcome.Guards,
 		StartedAt: &metav1.Time{Time: noon}, CompletedAt: &metav1.Time{Time: noon.Add(95 * time.Second)},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Message: outcome.Message}},
 		Subject: &v1alpha1.Subject{Stack: "demo", StackGeneration: 2, IdentityProvider: "authentik", Version: "2025.12.4", Double: double,

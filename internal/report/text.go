@@ -58,6 +58,12 @@ func table(b *strings.Builder, r *Report) {
 		}
 		align(b, rows)
 	}
+	if len(r.Causes) > 0 {
+		b.WriteString("\nCauses, which overlap\n")
+		for _, c := range r.Causes {
+			fmt.Fprintf(b, " %d. %s: %s\n    %s\n    → %s\n", c.Rank, c.Name, causeWords(c), c.Detail, c.Remedy)
+		}
+	}
 	if failed := failedGuards(r); len(failed) > 0 {
 		b.WriteString("\nGuards that did not hold\n")
 		for _, g := range failed {
@@ -152,6 +158,12 @@ func markdown(b *bytes.Buffer, r *Report) {
 		b.WriteString("\n| | Objective | Measured | Below |\n|---|---|--:|--:|\n")
 		for _, o := range r.Objectives {
 			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", mark(o.Met), objectiveWords(o), measured(o), duration(o.BelowMicros))
+		}
+	}
+	if len(r.Causes) > 0 {
+		b.WriteString("\n| | Cause | Takes | Number behind it | What to change |\n|--:|---|---|---|---|\n")
+		for _, c := range r.Causes {
+			fmt.Fprintf(b, "| %d | %s | %s | %s | %s |\n", c.Rank, c.Name, causeWords(c), cell(c.Detail), cell(c.Remedy))
 		}
 	}
 	if len(r.Guards) > 0 {

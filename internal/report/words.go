@@ -128,3 +128,15 @@ func starNote(r *Report) string {
 	}
 	return ""
 }
+
+// causeWords are a cause in a line: how much of what it takes.
+func causeWords(c v1alpha1.Cause) string {
+	how := ""
+	if c.Basis == v1alpha1.BasisEstimated {
+		how = ", estimated"
+	}
+	if c.Micros == 0 {
+		return fmt.Sprintf("%s/%s", c.Scenario, c.Endpoint)
+	}
+	return fmt.Sprintf("%s of %s/%s, %d.%d %% of the median%s", duration(c.Micros), c.Scenario, c.Endpoint, c.ShareMilli/10, c.ShareMilli%10, how)
+}

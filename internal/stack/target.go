@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/stack/authelia"
 	"authstack.dev/authstack/internal/stack/authentik"
+	"authstack.dev/authstack/internal/stack/postgres"
 )
 
 // Target is where a latency test measures, from inside the cluster: always a Service that the
@@ -59,4 +61,22 @@ func autheliaTarget(st *v1alpha1.AuthStack) (Target, error) {
 		return Target{}, errors.New("with LDAP the operator cannot make a user to measure with; name a Secret with username and password in spec.latency.userSecretName")
 	}
 	return target, nil
+}
+
+// DatabaseTargetOf is how to reach the database of a stack that runs, by the Secrets in the facts; nil
+// where the one that opens it is missing.
+func DatabaseTargetOf(st *v1alpha1.AuthStack, known facts.Stack) *DatabaseTarget {
+	_, product, err := productOf(st)
+	if err != nil {
+		return nil
+	}
+	return postgres.New(st, product).Target(Input{Stack: st, Facts: known})
+}
+
+// LogLevel of the identity provider where it matters to its latency, empty where it does not.
+func LogLevel(st *v1alpha1.AuthStack, known facts.Stack) string {
+	if st.Spec.Authelia == nil {
+		return ""
+	}
+	return authelia.LogLevel(Input{Stack: st, Facts: known})
 }

@@ -176,6 +176,23 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	return result, nil
 }
 
+// Target is how to reach the database of a stack that runs, by the Secret in the facts; nil where that
+// is missing. Unlike Plan it asks for nothing else and makes no password.
+func (p *Plan) Target(in part.Input) *part.DatabaseTarget {
+	secret := in.Facts.Secrets[p.Secret()]
+	if len(secret["username"]) == 0 || len(secret["password"]) == 0 {
+		return nil
+	}
+	in.Facts.ZalandoInstalled = true
+	result, err := p.provider.plan(in, order{
+		product: p.product, database: p.Name(), role: p.product.Name, size: p.size(), resources: part.Resources(p.spec.Resources, needs),
+	})
+	if err != nil || result.Database == nil {
+		return nil
+	}
+	return &result.Database.Target
+}
+
 // Status of the database as far as the plan and the facts say.
 func (p *Plan) Status(in part.Input, result Result) *v1alpha1.DatabaseStatus {
 	status := &v1alpha1.DatabaseStatus{
