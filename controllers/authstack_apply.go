@@ -21,6 +21,7 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/stack"
+	"authstack.dev/authstack/internal/stack/storage"
 )
 
 // apply brings the objects of the phases about, in the order of their dependencies, and takes away
@@ -122,6 +123,13 @@ func (r *AuthStackReconciler) ours(st *v1alpha1.AuthStack, live client.Object) e
 		return nil
 	}
 	controller := metav1.GetControllerOf(live)
+	if live.GetNamespace() != st.Namespace {
+		// Outside of the stack's namespace a label of its name may be that of a namesake.
+		if live.GetAnnotations()[storage.OwnerAnnotation] == storage.Owner(st) && controller == nil {
+			return nil
+		}
+		return r.foreign(live)
+	}
 	if controller != nil && controller.Kind == "AuthStack" && controller.Name == st.Name {
 		// Of a stack of this name that was deleted; the garbage collector is on its way.
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("authstacks").GroupResource(), st.Name,
@@ -132,6 +140,10 @@ func (r *AuthStackReconciler) ours(st *v1alpha1.AuthStack, live client.Object) e
 			return nil // Kept from a stack of this name, or a claim of its StatefulSet.
 		}
 	}
+	return r.foreign(live)
+}
+
+func (r *AuthStackReconciler) foreign(live client.Object) error {
 	kind := "object"
 	if gvk, err := apiutil.GVKForObject(live, r.Client.Scheme()); err == nil {
 		kind = gvk.Kind

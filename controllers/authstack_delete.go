@@ -76,6 +76,12 @@ func (r *AuthStackReconciler) dataOf(ctx context.Context, st *v1alpha1.AuthStack
 			data = append(data, withKind(secret, "Secret"))
 		}
 	}
+	// Rook keeps a pool until its last image is gone, so that the order of the deletions does not matter.
+	pool, err := r.ownedPool(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	data = append(data, pool...)
 	if name := stack.ZalandoClusterName(st); name != "" {
 		cluster := &unstructured.Unstructured{}
 		cluster.SetGroupVersionKind(postgresqlKind)

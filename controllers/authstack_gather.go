@@ -14,6 +14,7 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/stack"
+	"authstack.dev/authstack/internal/stack/storage"
 )
 
 // gather fills the facts and builds the plan. It is built twice: the first one says how to reach the
@@ -21,7 +22,7 @@ import (
 func (r *AuthStackReconciler) gather(ctx context.Context, s *scope) error {
 	s.facts = facts.Stack{Now: s.now}
 	for _, ask := range []func(context.Context, *scope) error{
-		r.askZalando, r.askStorageClasses, r.askSecrets, r.askConfigMaps, r.askWorkloads, r.askServices, r.askVolumes, r.askClaims,
+		r.askZalando, r.askStorageClasses, r.askSecrets, r.askConfigMaps, r.askWorkloads, r.askServices, r.askVolumes, r.askClaims, r.askCeph,
 	} {
 		if err := ask(ctx, s); err != nil {
 			return err
@@ -63,6 +64,8 @@ func (r *AuthStackReconciler) askStorageClasses(ctx context.Context, s *scope) e
 			Name: class.Name, Provisioner: class.Provisioner, Parameters: class.Parameters,
 			WaitForFirstConsumer: class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer,
 			Default:              class.Annotations[defaultClassAnnotation] == "true",
+			RetainsVolumes:       class.ReclaimPolicy != nil && *class.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain,
+			Owner:                class.Annotations[storage.OwnerAnnotation],
 		})
 	}
 	slices.SortFunc(s.facts.StorageClasses, func(a, b facts.StorageClass) int {
@@ -175,7 +178,7 @@ func (r *AuthStackReconciler) askClaims(ctx context.Context, s *scope) error {
 func volumeFact(claim string, volume *corev1.PersistentVolume) facts.Volume {
 	fact := facts.Volume{Claim: claim, StorageClass: volume.Spec.StorageClassName, Local: volume.Spec.Local != nil || volume.Spec.HostPath != nil}
 	if volume.Spec.CSI != nil {
-		fact.Driver = volume.Spec.CSI.Driver
+		fact.Driver, fact.Attributes = volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeAttributes
 	}
 	if affinity := volume.Spec.NodeAffinity; affinity != nil && affinity.Required != nil {
 		terms := affinity.Required.NodeSelectorTerms

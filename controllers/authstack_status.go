@@ -20,7 +20,7 @@ var stackConditions = []string{
 // summarize turns what the plan says into the status; nothing is sent.
 func (r *AuthStackReconciler) summarize(s *scope, failed error) {
 	old, status := s.stack.Status, &s.after.Status
-	status.Storage, status.Database, status.Cache = s.plan.Status.Storage, s.plan.Status.Database, s.plan.Status.Cache
+	status.Storage, status.Database, status.Cache = keepStorage(old.Storage, s.plan.Status.Storage), s.plan.Status.Database, s.plan.Status.Cache
 	status.IdentityProvider = s.identityProvider()
 	if s.settingsKept && status.Database != nil && old.Database != nil && len(status.Database.Settings) > 0 {
 		// Settings of the role that could not be taken back yet must not be forgotten.

@@ -11,8 +11,8 @@ all=(unit verify lint api loadtests doubles devcluster e2e)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
-# Packages that start a real PostgreSQL or Redis of their own.
-packages() { "$root/hack/install-packages.sh" postgresql redis-server prometheus; }
+# What tests run for real: PostgreSQL, Redis, Prometheus, fio.
+packages() { "$root/hack/install-packages.sh" postgresql redis-server prometheus fio; }
 
 devcluster() { [ -x "$root/bin/devcluster" ] && [ -n "${devcluster_fresh:-}" ] || { make --no-print-directory bin/devcluster && devcluster_fresh=1; }; }
 

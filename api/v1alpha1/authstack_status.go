@@ -148,45 +148,6 @@ type SettingStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Medium is what a volume is on.
-// +kubebuilder:validation:Enum=CephRBD;NodeLocal;NetworkFile;NetworkBlock;CloudBlock;Unknown
-type Medium string
-
-// The media. A provisioner's name is a hint; the bound volume is better evidence.
-const (
-	// MediumCephRBD is a Ceph block device.
-	MediumCephRBD Medium = "CephRBD"
-	// MediumNodeLocal is a disk of the node; a virtual machine's disk may itself be on a network.
-	MediumNodeLocal Medium = "NodeLocal"
-	// MediumNetworkFile is a network file system, unsuited to a database.
-	MediumNetworkFile Medium = "NetworkFile"
-	// MediumNetworkBlock is another network block device.
-	MediumNetworkBlock Medium = "NetworkBlock"
-	// MediumCloudBlock is a cloud's block device.
-	MediumCloudBlock Medium = "CloudBlock"
-	// MediumUnknown is the honest answer where the provisioner does not tell.
-	MediumUnknown Medium = "Unknown"
-)
-
-// StorageStatus is the storage that the database is on.
-type StorageStatus struct {
-	// StorageClassName that was resolved.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	StorageClassName string `json:"storageClassName,omitempty"`
-	// Provisioner of the class.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Provisioner string `json:"provisioner,omitempty"`
-	// Medium of the volume.
-	// +required
-	Medium Medium `json:"medium"`
-	// Evidence for the medium, in a sentence.
-	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	Evidence string `json:"evidence,omitempty"`
-}
-
 // CacheStatus is the cache as it runs.
 type CacheStatus struct {
 	// Kind is redis, postgres or memory.

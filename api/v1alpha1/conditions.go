@@ -5,6 +5,9 @@ const (
 	// RequestedAtAnnotation on an AuthStack has it reconciled and measured again, on a LatencyTest
 	// has it run again, each time its value changes. It is echoed in status.lastHandledReconcileAt.
 	RequestedAtAnnotation = "authstack.dev/requestedAt"
+	// ProbeRequestedAtAnnotation on an AuthStack has its storage probed again each time its value
+	// changes. It is echoed in status.storage.probe.lastHandledRequestAt.
+	ProbeRequestedAtAnnotation = "authstack.dev/probeRequestedAt"
 	// StackLabel on every object of a stack is the name of the AuthStack.
 	StackLabel = "authstack.dev/stack"
 	// DoubleImagePrefix starts the image names of doubles, stand-ins for products whose images
@@ -34,6 +37,10 @@ const (
 	ConditionTuningApplied = "TuningApplied"
 	// ConditionIdentityProviderReady is True when the product's Pods of this spec are all available.
 	ConditionIdentityProviderReady = "IdentityProviderReady"
+	// ConditionStorageProbed is True when the storage was measured, whatever the figures are, which
+	// status.storage.probe has; False when it could not be; absent before the first probe. It is no
+	// part of Ready.
+	ConditionStorageProbed = "StorageProbed"
 	// ConditionLatencyMet is True when the last test passed; absent before the first.
 	ConditionLatencyMet = "LatencyMet"
 )
@@ -65,6 +72,19 @@ const (
 	ReasonStorageClassAmbiguous = "StorageClassAmbiguous"
 	// ReasonStorageClassUnsuitable: the class cannot carry a database; the message says why.
 	ReasonStorageClassUnsuitable = "StorageClassUnsuitable"
+	// ReasonRookMissing: spec.postgres.storage.cephRBD.blockPool needs Rook, whose CRDs are not installed.
+	ReasonRookMissing = "RookMissing"
+	// ReasonCephPoolNotReady: Rook says that the pool of the StorageClass is not Ready.
+	ReasonCephPoolNotReady = "CephPoolNotReady"
+	// ReasonCephUnhealthy: Rook says that the CephCluster is in HEALTH_ERR, or that data is not available.
+	ReasonCephUnhealthy = "CephUnhealthy"
+	// ReasonProbed: the storage was measured and nothing stands out. Where something does, the reason
+	// is the kind of the worst finding: TooFast, Falls, NotAsClaimed, Slow, LongTail, NoAESInstructions.
+	ReasonProbed = "Probed"
+	// ReasonStorageHangs: a write of the probe did not come back.
+	ReasonStorageHangs = "StorageHangs"
+	// ReasonProbeFailed: the storage could not be measured; the message says why.
+	ReasonProbeFailed = "ProbeFailed"
 	// ReasonPostgresOperatorMissing: the CRD of Zalando's postgres-operator is not installed.
 	ReasonPostgresOperatorMissing = "PostgresOperatorMissing"
 	// ReasonPostgresOperatorFailed: Zalando's operator reports a failure of the cluster.

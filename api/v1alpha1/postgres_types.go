@@ -149,37 +149,6 @@ type ExternalPostgres struct {
 	SSLMode string `json:"sslMode,omitempty"`
 }
 
-// StorageSpec says on what the database is kept. At most one of cephRBD, localNVMe and
-// storageClassName; nothing given means the cluster's default StorageClass.
-//
-// +kubebuilder:validation:XValidation:rule="(has(self.cephRBD) ? 1 : 0) + (has(self.localNVMe) ? 1 : 0) + (has(self.storageClassName) ? 1 : 0) <= 1",message="set at most one of storage.cephRBD, storage.localNVMe and storage.storageClassName; none means the default StorageClass"
-type StorageSpec struct {
-	// Size of each volume. It can grow, not shrink. Default: 10Gi.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Gi')) >= 0",message="size must be at least 1Gi, for example 10Gi"
-	Size *resource.Quantity `json:"size,omitempty"`
-
-	// CephRBD takes the StorageClass whose provisioner is Ceph RBD (Rook or ceph-csi).
-	// +optional
-	CephRBD *CephRBDStorage `json:"cephRBD,omitempty"`
-
-	// LocalNVMe takes the StorageClass that provisions on the node's own disks.
-	// +optional
-	LocalNVMe *LocalNVMeStorage `json:"localNVMe,omitempty"`
-
-	// StorageClassName takes this class whatever its provisioner.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	StorageClassName string `json:"storageClassName,omitempty"`
-}
-
-// CephRBDStorage chooses Ceph RBD. The block pool comes with a later release.
-type CephRBDStorage struct{}
-
-// LocalNVMeStorage chooses the node's own disks.
-type LocalNVMeStorage struct{}
-
 // CacheSpec says where cache and sessions are kept. Exactly one.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.redis) ? 1 : 0) + (has(self.postgres) ? 1 : 0) + (has(self.memory) ? 1 : 0) == 1",message="set exactly one of cache.redis, cache.postgres and cache.memory, or remove spec.cache"

@@ -8,6 +8,8 @@ import "time"
 type Stack struct {
 	// StorageClasses of the cluster.
 	StorageClasses []StorageClass
+	// Ceph is what Rook says; nil where its resources are not served or were not asked.
+	Ceph *Ceph
 	// ZalandoInstalled is whether the CRD postgresqls.acid.zalan.do is served.
 	ZalandoInstalled bool
 	// Zalando is what Zalando's operator says of the stack's cluster; empty where there is none.
@@ -46,6 +48,39 @@ type StorageClass struct {
 	// Default is whether it carries the default-class annotation.
 	Default    bool
 	Parameters map[string]string
+	// RetainsVolumes is whether a volume stays when its claim is deleted (reclaimPolicy Retain).
+	RetainsVolumes bool
+	// Owner is the AuthStack that it was made for, as namespace/name, or empty.
+	Owner string
+}
+
+// Ceph is what Rook's resources say.
+type Ceph struct {
+	Clusters []CephCluster
+	Pools    []CephPool
+	// Drivers are the names of the CSI drivers for RBD that are installed.
+	Drivers []string
+}
+
+// CephCluster is a CephCluster of Rook; its namespace is the clusterID of StorageClasses.
+type CephCluster struct {
+	Namespace, Name string
+	// Phase is Ready, or Connected for one outside of Kubernetes, or on its way there.
+	Phase string
+	// Health is HEALTH_OK, HEALTH_WARN or HEALTH_ERR.
+	Health string
+	// Problems are the health checks that do not hold, by Ceph's code, for example PG_AVAILABILITY,
+	// with Ceph's words.
+	Problems map[string]string
+}
+
+// CephPool is a CephBlockPool of Rook.
+type CephPool struct {
+	Namespace, Name string
+	// Phase is Progressing, Ready, Failure or Deleting; empty before Rook has seen it.
+	Phase string
+	// Owner is the AuthStack that it was made for, as namespace/name, or empty.
+	Owner string
 }
 
 // Volume is a persistent volume that a claim is bound to.
@@ -58,6 +93,8 @@ type Volume struct {
 	Local bool
 	// SingleNode is whether its node affinity names a single host.
 	SingleNode bool
+	// Attributes that its CSI driver gave it; of a Ceph RBD volume clusterID and pool.
+	Attributes map[string]string
 }
 
 // Claim is a PersistentVolumeClaim that somebody else made.

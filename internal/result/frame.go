@@ -66,6 +66,19 @@ func Write(w io.Writer, run *Run) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
+	return writeFrame(w, packed)
+}
+
+// WriteFrame writes any result in the frame: its JSON form has the field format.
+func WriteFrame(w io.Writer, content any) error {
+	packed, err := pack(content)
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return writeFrame(w, packed)
+}
+
+func writeFrame(w io.Writer, packed *bytes.Buffer) error {
 	sum := sha256.Sum256(packed.Bytes())
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s%s %x %d%s\n", beginMark, version, sum, packed.Len(), markEnd)
@@ -92,48 +105,53 @@ var trims = []struct {
 	{"the phase wait", func(s *Series) { s.Wait = nil }},
 }
 
-func pack(run *Run) (*bytes.Buffer, error) {
+func pack(content any) (*bytes.Buffer, error) {
 	var packed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err := json.NewEncoder(z).Encode(run); err != nil {
+	if err := json.NewEncoder(z).Encode(content); err != nil {
 		return nil, err
 	}
 	return &packed, z.Close()
 }
 
-// unpack turns the content of a frame into a run.
-func unpack(text []byte, wantSum string, wantLength int) (*Run, error) {
+// unpack turns the content of a frame into the JSON in it and its format.
+func unpack(text []byte, wantSum string, wantLength int) (content []byte, format string, err error) {
 	packed, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	sum := sha256.Sum256(packed)
 	if len(packed) != wantLength || hex.EncodeToString(sum[:]) != wantSum {
-		return nil, fmt.Errorf("%w: its checksum does not match", ErrCorrupt)
+		return nil, "", fmt.Errorf("%w: its checksum does not match", ErrCorrupt)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(z, maxUnpacked+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case len(data) > maxUnpacked:
-		return nil, fmt.Errorf("%w: it unpacks to more than %d bytes", ErrCorrupt, maxUnpacked)
+		return nil, "", fmt.Errorf("%w: it unpacks to more than %d bytes", ErrCorrupt, maxUnpacked)
 	}
 	// The format is looked at before the rest, which another version may write differently.
 	var head struct {
 		Format string `json:"format"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if head.Format != Format {
-		return nil, (&Run{Format: head.Format}).validate()
+	return data, head.Format, nil
+}
+
+// decodeRun reads a run of this format.
+func decodeRun(content []byte, format string) (*Run, error) {
+	if format != Format {
+		return nil, (&Run{Format: format}).validate()
 	}
 	run := &Run{}
-	if err := json.Unmarshal(data, run); err != nil {
+	if err := json.Unmarshal(content, run); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err := run.validate(); err != nil {

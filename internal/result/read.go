@@ -15,10 +15,15 @@ import (
 // each line may carry what a container runtime or the kubelet puts before it (a time, CRI's
 // "stdout F"). Of several frames the last complete one counts. The errors are ErrNoResult,
 // ErrTruncated, ErrCorrupt, ErrUnsupportedVersion, or that of the reader.
-func Read(r io.Reader) (*Run, error) {
+func Read(r io.Reader) (*Run, error) { return ReadFrame(r, decodeRun) }
+
+// ReadFrame finds the last frame of a log and decodes what is in it, with the errors of Read. Decode
+// gets the JSON and the format that it names, and refuses another format than its own with
+// ErrUnsupportedVersion and what makes no sense with ErrCorrupt.
+func ReadFrame[T any](r io.Reader, decode func(content []byte, format string) (*T, error)) (*T, error) {
 	var (
 		lines = bufio.NewReaderSize(r, 4*lineLength)
-		found *Run
+		found *T
 		// worst is why the last frame could not be used.
 		worst error
 		open  *frame
@@ -40,7 +45,11 @@ func Read(r io.Reader) (*Run, error) {
 		case bytes.Contains(line, []byte(endMark)):
 			switch {
 			case open != nil:
-				found, worst = open.close()
+				var content []byte
+				var format string
+				if content, format, worst = open.close(); worst == nil {
+					found, worst = decode(content, format)
+				}
 			case worst == nil && found == nil:
 				worst = fmt.Errorf("%w: its beginning is missing", ErrTruncated)
 			}
@@ -53,10 +62,10 @@ func Read(r io.Reader) (*Run, error) {
 		}
 	}
 	switch {
-	case found != nil:
-		return found, nil
 	case worst != nil:
 		return nil, worst
+	case found != nil:
+		return found, nil
 	}
 	return nil, ErrNoResult
 }
@@ -106,9 +115,9 @@ func (f *frame) add(line []byte) {
 }
 
 // close ends the frame.
-func (f *frame) close() (*Run, error) {
+func (f *frame) close() (content []byte, format string, err error) {
 	if len(f.text) < f.want {
-		return nil, fmt.Errorf("%w: %d of %d characters are there", ErrTruncated, len(f.text), f.want)
+		return nil, "", fmt.Errorf("%w: %d of %d characters are there", ErrTruncated, len(f.text), f.want)
 	}
 	return unpack(f.text, f.sum, f.length)
 }

@@ -35,7 +35,11 @@ func Build(in Input) (*Plan, error) {
 	}
 	db := postgres.New(in.Stack, product)
 	stored := db.Storage(in)
-	plan.Storage.State, plan.Status.Storage = stored.State, stored.Status
+	plan.Storage.Objects, plan.Storage.State, plan.Status.Storage = stored.Objects, stored.State, stored.Status
+	if stored.Status != nil {
+		truncate(&stored.Status.Evidence, 512)
+		truncate(&stored.Status.Ceph, 512)
+	}
 
 	settings := db.Tune(in, mediumOf(stored))
 	plan.RoleSettings = settings.Role()

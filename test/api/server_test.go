@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -25,7 +26,10 @@ const (
 )
 
 // server is the API server of this package's tests; it has the CRDs and the namespace.
-var server client.Client
+var (
+	server client.Client
+	config *rest.Config
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -38,8 +42,8 @@ func run(m *testing.M) int {
 	}
 	// Install fails where the API server refuses a CRD, for example for the cost of its rules.
 	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	config, err := environment.Start()
-	if err != nil {
+	var err error
+	if config, err = environment.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "the API server did not start, or refused a CRD:", err)
 		return 1
 	}

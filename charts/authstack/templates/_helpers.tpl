@@ -35,7 +35,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- /* The kinds of the manager's role that no namespace holds; with watchNamespaces only these are granted cluster-wide. */ -}}
 {{- define "authstack.clusterScoped" -}}
-["storageclasses", "persistentvolumes", "nodes", "customresourcedefinitions", "namespaces"]
+["storageclasses", "csidrivers", "cephclusters", "cephblockpools", "persistentvolumes", "nodes", "customresourcedefinitions", "namespaces"]
 {{- end }}
 
 {{- /* The rules of the manager's role. Takes role (the generated ClusterRole) and scope: all, cluster or namespace. */ -}}
@@ -53,6 +53,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 {{- $rule = set (deepCopy .) "resources" $resources }}
+{{- if eq $scope "cluster" }}
+{{- $verbs := list }}
+{{- range .verbs }}
+{{- if has . (list "get" "list" "watch") }}
+{{- $verbs = append $verbs . }}
+{{- end }}
+{{- end }}
+{{- $rule = set $rule "verbs" $verbs }}
+{{- if not $verbs }}
+{{- $rule = set $rule "resources" list }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- if $rule.resources }}
 {{- $rules = append $rules $rule }}

@@ -30,6 +30,9 @@ const (
 // object gets no owner reference and outlives its AuthStack.
 const RetainAnnotation = "authstack.dev/retain"
 
+// OwnerAnnotation on an object outside of the stack's namespace names the AuthStack, as namespace/name.
+const OwnerAnnotation = "authstack.dev/owner"
+
 // Name of an object of the stack: the stack's name and a suffix.
 func Name(st *v1alpha1.AuthStack, suffix string) string { return st.Name + "-" + suffix }
 

@@ -18,8 +18,8 @@ type Images struct {
 	Authentik, Authelia string
 	// Postgres is a repository without a tag; the major version is the tag.
 	Postgres string
-	// Redis and K6 are whole images.
-	Redis, K6 string
+	// Redis, K6 and Probe are whole images.
+	Redis, K6, Probe string
 }
 
 // DefaultImages are the products' published images.
@@ -29,6 +29,7 @@ var DefaultImages = Images{
 	Postgres:  "docker.io/library/postgres",
 	Redis:     "docker.io/library/redis:8",
 	K6:        "authstack.dev/k6:dev",
+	Probe:     "authstack.dev/probe:dev",
 }
 
 // OrDefault fills what is empty from DefaultImages.
@@ -38,7 +39,7 @@ func (i Images) OrDefault() Images {
 		fallback string
 	}{
 		{&i.Authentik, DefaultImages.Authentik}, {&i.Authelia, DefaultImages.Authelia},
-		{&i.Postgres, DefaultImages.Postgres}, {&i.Redis, DefaultImages.Redis}, {&i.K6, DefaultImages.K6},
+		{&i.Postgres, DefaultImages.Postgres}, {&i.Redis, DefaultImages.Redis}, {&i.K6, DefaultImages.K6}, {&i.Probe, DefaultImages.Probe},
 	} {
 		if *pair.given == "" {
 			*pair.given = pair.fallback

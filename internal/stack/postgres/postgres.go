@@ -115,7 +115,24 @@ func (p *Plan) Storage(in part.Input) storage.Result {
 	if p.External() {
 		return storage.External()
 	}
-	return storage.Resolve(in, p.spec.Storage, p.Claims())
+	stored := storage.Resolve(in, p.spec.Storage, p.Claims())
+	if stored.Status != nil && stored.Status.Medium == v1alpha1.MediumNodeLocal {
+		stored.Status.LostDisk = p.lostDisk()
+	}
+	return stored
+}
+
+// lostDisk says what the loss of one node's disk costs. A claim on a node's disk pins its Pod: nothing
+// but a second instance elsewhere holds the data (facts/postgres-ceph.md D5).
+func (p *Plan) lostDisk() string {
+	switch {
+	case p.spec.Zalando == nil:
+		return "one disk holds the only copy: losing it loses everything since the last backup; spec.postgres.zalando with two instances, in a new AuthStack, keeps a second copy"
+	case instances(*p.spec.Zalando) < 2:
+		return "one disk holds the only copy: losing it loses everything since the last backup; write spec.postgres.zalando.instances: 2"
+	}
+	return fmt.Sprintf("each of the %d instances has a disk of its own: losing one costs that instance, and, if it was the primary, the commits of the last moments; delete its claim and Pod and Patroni clones it again",
+		instances(*p.spec.Zalando))
 }
 
 func (p *Plan) size() resource.Quantity {

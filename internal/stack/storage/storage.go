@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/stack/part"
@@ -17,6 +19,8 @@ type Result struct {
 	// Status as far as it is known; nil for an external database.
 	Status *v1alpha1.StorageStatus
 	State  part.State
+	// Objects that the storage needs first: a pool of the stack's own and its class.
+	Objects []client.Object
 }
 
 // External is the result for a database that has its own storage.
@@ -31,8 +35,20 @@ func Resolve(in part.Input, spec *v1alpha1.StorageSpec, claims []string) Result 
 	if spec == nil {
 		spec = &v1alpha1.StorageSpec{}
 	}
+	pool := (*v1alpha1.CephBlockPoolSpec)(nil)
+	if spec.CephRBD != nil {
+		pool = spec.CephRBD.BlockPool
+	}
 	if volume := boundVolume(in.Facts.Volumes, claims); volume != nil {
-		return fromVolume(in.Facts.StorageClasses, *volume)
+		result := fromVolume(in.Facts.StorageClasses, *volume)
+		live(in, &result, *volume)
+		if pool != nil && result.State.Ready {
+			result.Objects = ownPool(in, pool).Objects
+		}
+		return result
+	}
+	if pool != nil {
+		return ownPool(in, pool)
 	}
 	class, state := choose(in.Facts.StorageClasses, spec)
 	if class == nil {
@@ -46,7 +62,33 @@ func Resolve(in part.Input, spec *v1alpha1.StorageSpec, claims []string) Result 
 		Evidence:         provisionerEvidence(*class, medium),
 	}}
 	result.State = suitable(*class, medium, spec)
+	if medium == v1alpha1.MediumCephRBD && result.State.Ready {
+		var state part.State
+		if result.Status.Ceph, state = cephState(in.Facts.Ceph, class.Parameters, false); state.Reason != "" {
+			result.State = state
+		}
+	}
 	return result
+}
+
+// live looks at the Ceph below a database that is there already: what hangs is said.
+func live(in part.Input, result *Result, volume facts.Volume) {
+	if result.Status.Medium != v1alpha1.MediumCephRBD || !result.State.Ready {
+		return
+	}
+	// The volume's own attributes beat the class, which may have been made again.
+	named := volume.Attributes
+	if named["clusterID"] == "" {
+		for _, class := range in.Facts.StorageClasses {
+			if class.Name == volume.StorageClass {
+				named = class.Parameters
+			}
+		}
+	}
+	var state part.State
+	if result.Status.Ceph, state = cephState(in.Facts.Ceph, named, true); state.Reason != "" {
+		result.State = state
+	}
 }
 
 func boundVolume(volumes []facts.Volume, claims []string) *facts.Volume {
