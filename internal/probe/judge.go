@@ -119,9 +119,11 @@ func (j *Judgement) tooFast(v Volume, s *Sync, subject Subject) {
 	case inMemory(v):
 		j.find(v1alpha1.FindingTooFast, "the volume is %s, which is memory: everything on it is lost with the Pod or the node", v.FileSystem)
 	case s.P50Micros < memoryBelow:
-		j.find(v1alpha1.FindingTooFast, "fdatasync returns in %s, and no disk flushes in less than %d µs: somewhere below flushes are ignored (a virtual disk with cache=unsafe, a file system without barriers, memory), so a power loss takes acknowledged commits and may corrupt the database", p50, memoryBelow)
+		j.find(v1alpha1.FindingTooFast, "fdatasync returns in %s, and no disk flushes in less than %d µs: somewhere below flushes are ignored "+
+			"(a virtual disk with cache=unsafe, a file system without barriers, memory), so a power loss takes acknowledged commits and may corrupt the database", p50, memoryBelow)
 	case subject.Medium == v1alpha1.MediumCephRBD && s.P50Micros < replicatedBelow:
-		j.find(v1alpha1.FindingTooFast, "fdatasync returns in %s, faster than the %d µs that two network round trips and a flush take at the least: this Ceph does not wait for its replicas, or a cache in between answers for them (rbd cache=unsafe, writeback of the hypervisor)", p50, replicatedBelow)
+		j.find(v1alpha1.FindingTooFast, "fdatasync returns in %s, faster than the %d µs that two network round trips and a flush take at the least: "+
+			"this Ceph does not wait for its replicas, or a cache in between answers for them (rbd cache=unsafe, writeback of the hypervisor)", p50, replicatedBelow)
 	case slices.Contains([]v1alpha1.Medium{v1alpha1.MediumNetworkBlock, v1alpha1.MediumCloudBlock, v1alpha1.MediumNetworkFile}, subject.Medium) && s.P50Micros < remoteBelow:
 		j.find(v1alpha1.FindingTooFast, "fdatasync returns in %s, faster than the %d µs that a network round trip and a flush take at the least: a cache in between answers before the data is safe", p50, remoteBelow)
 	}
@@ -173,7 +175,8 @@ func median(values []int64) int64 {
 
 func (j *Judgement) notAsClaimed(s *Sync, subject Subject) {
 	if subject.Medium == v1alpha1.MediumNodeLocal && s.P50Micros >= networkFrom {
-		j.find(v1alpha1.FindingNotAsClaimed, "the class says a disk of the node, and a sync takes %s: no faster than Ceph on SSDs (about 1 ms). A consumer SSD without power-loss protection does this, and a virtual disk that is itself on a network; moving here from Ceph may gain nothing",
+		j.find(v1alpha1.FindingNotAsClaimed, "the class says a disk of the node, and a sync takes %s: no faster than Ceph on SSDs (about 1 ms). "+
+			"A consumer SSD without power-loss protection does this, and a virtual disk that is itself on a network; moving here from Ceph may gain nothing",
 			result.FormatMicros(s.P50Micros))
 	}
 }
@@ -210,7 +213,7 @@ func (j *Judgement) crypto(cpu *CPU) {
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+500_000)/1_000_000) }
 
-// Device in words.
+// String is the volume in words.
 func (v Volume) String() string {
 	parts := []string{}
 	if v.FileSystem != "" {

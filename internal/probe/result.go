@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"authstack.dev/authstack/internal/result"
@@ -128,47 +129,52 @@ func Read(r io.Reader) (*Result, error) {
 
 // validate refuses what no writer of this format writes.
 func (r *Result) validate() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{result.ErrCorrupt}, args...)...)
-	}
 	switch {
 	case len(r.Syncs) > maxSyncs || len(r.Patterns) > maxPatterns || len(r.Notes) > maxPatterns:
-		return bad("it has more phases or patterns than a probe runs")
+		return corrupt("it has more phases or patterns than a probe runs")
 	case len(r.Problem) > maxText || len(r.PlanID) > maxText || len(r.FioVersion) > maxText:
-		return bad("a text of it is too long")
-	}
-	phases := map[string]bool{}
-	for _, s := range r.Syncs {
-		if s.Phase != Short && s.Phase != Long || phases[s.Phase] {
-			return bad("phase %.32q", s.Phase)
-		}
-		phases[s.Phase] = true
-		if min(int64(s.Seconds), s.Count, s.PerSecond, s.P50Micros, s.P99Micros, s.P999Micros, s.MaxMicros) < 0 || len(s.Course) > maxCourse {
-			return bad("phase %s has a negative figure or too long a course", s.Phase)
-		}
-		if s.P50Micros > s.P99Micros || s.P99Micros > s.P999Micros {
-			return bad("the percentiles of phase %s do not rise", s.Phase)
-		}
-		for _, count := range s.Course {
-			if count < 0 {
-				return bad("phase %s has a negative figure in its course", s.Phase)
-			}
-		}
+		return corrupt("a text of it is too long")
+	case r.CPU != nil && min(r.CPU.AESGCMBytesPerSecond, r.CPU.ChaCha20Poly1305BytesPerSecond) < 0:
+		return corrupt("the CPU has a negative figure")
 	}
 	names := map[string]bool{}
+	for i := range r.Syncs {
+		if err := r.Syncs[i].validate(); err != nil {
+			return err
+		}
+		if names[r.Syncs[i].Phase] {
+			return corrupt("phase %s is there twice", r.Syncs[i].Phase)
+		}
+		names[r.Syncs[i].Phase] = true
+	}
 	for _, p := range r.Patterns {
 		if p.Name == "" || len(p.Name) > 63 || names[p.Name] {
-			return bad("pattern %.64q", p.Name)
+			return corrupt("pattern %.64q", p.Name)
 		}
 		names[p.Name] = true
 		if min(p.BlockBytes, int64(p.Depth), p.OperationsPerSecond, p.BytesPerSecond, p.P50Micros, p.P99Micros) < 0 {
-			return bad("pattern %s has a negative figure", p.Name)
+			return corrupt("pattern %s has a negative figure", p.Name)
 		}
 	}
-	if r.CPU != nil && min(r.CPU.AESGCMBytesPerSecond, r.CPU.ChaCha20Poly1305BytesPerSecond) < 0 {
-		return bad("the CPU has a negative figure")
+	return nil
+}
+
+func (s *Sync) validate() error {
+	switch {
+	case s.Phase != Short && s.Phase != Long:
+		return corrupt("phase %.32q", s.Phase)
+	case min(int64(s.Seconds), s.Count, s.PerSecond, s.P50Micros, s.P99Micros, s.P999Micros, s.MaxMicros) < 0:
+		return corrupt("phase %s has a negative figure", s.Phase)
+	case len(s.Course) > maxCourse || len(s.Course) > 0 && slices.Min(s.Course) < 0:
+		return corrupt("the course of phase %s is too long or has a negative figure", s.Phase)
+	case s.P50Micros > s.P99Micros || s.P99Micros > s.P999Micros:
+		return corrupt("the percentiles of phase %s do not rise", s.Phase)
 	}
 	return nil
+}
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{result.ErrCorrupt}, args...)...)
 }
 
 // find a phase, or nil.

@@ -19,7 +19,7 @@ func inspect(directory string) probe.Volume {
 	if err := syscall.Stat(directory, &stat); err != nil {
 		return volume
 	}
-	major, minor := device(uint64(stat.Dev))
+	major, minor := device(stat.Dev)
 	if mounts, err := os.Open("/proc/self/mountinfo"); err == nil {
 		volume.FileSystem = fileSystem(mounts, major, minor)
 		_ = mounts.Close()
