@@ -40,7 +40,7 @@ values=(--set "image.repository=${operator_image%:*}" --set "image.tag=${operato
 [ -z "${AUTHELIA_IMAGE:-}" ] || values+=(--set "images.authelia=$AUTHELIA_IMAGE")
 
 say "building the command line and helm"
-go build -o bin/ ./cmd/kubectl-authstack
+go build -o bin/ ./cmd/kubectl-authstack && ln -sf kubectl-authstack bin/authstack
 make --no-print-directory bin/helm
 
 if [ "${DEMO_CLUSTER:-}" = current ]; then

@@ -156,7 +156,14 @@ func (l *localTarget) stack(target latency.Target) *v1alpha1.AuthStack {
 func describePlan(plan *latency.Plan) string {
 	var b strings.Builder
 	for _, s := range plan.Scenarios {
-		fmt.Fprintf(&b, "  %s: %d iterations after %d of warm-up, %d virtual users\n", s.Name, *s.Iterations, *s.WarmUpIterations, *s.VirtualUsers)
+		size := ""
+		if s.Iterations != nil {
+			size = fmt.Sprintf("%d iterations", *s.Iterations)
+		}
+		if s.Duration != nil {
+			size = s.Duration.Duration.String()
+		}
+		fmt.Fprintf(&b, "  %s: %s after %d iterations of warm-up, %d virtual users\n", s.Name, size, *s.WarmUpIterations, *s.VirtualUsers)
 	}
 	for _, o := range plan.Objectives {
 		fmt.Fprintf(&b, "  objective: %s/%s p%d below %s\n", o.Scenario, o.Endpoint, o.Percentile, o.Below.Duration)

@@ -12,11 +12,11 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 )
 
-var scenarioNames = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth}
+var scenarioNames = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput}
 
-// parseScenario reads NAME, or NAME=ITERATIONS. Names may be written in any case.
+// parseScenario reads NAME, NAME=ITERATIONS or NAME=DURATION. Names may be written in any case.
 func parseScenario(text string, users int32) (v1alpha1.Scenario, error) {
-	name, iterations, given := strings.Cut(text, "=")
+	name, size, given := strings.Cut(text, "=")
 	s := v1alpha1.Scenario{}
 	known, err := parseScenarioName(name)
 	if err != nil {
@@ -24,11 +24,16 @@ func parseScenario(text string, users int32) (v1alpha1.Scenario, error) {
 	}
 	s.Name = known
 	if given {
-		n, err := strconv.ParseInt(iterations, 10, 32)
-		if err != nil || n < 1 {
-			return s, fmt.Errorf("--scenario %s: the number of iterations must be 1 or more, for example %s=120", text, known)
+		n, err := strconv.ParseInt(size, 10, 32)
+		lasts, durationErr := time.ParseDuration(size)
+		switch {
+		case err == nil && n > 0:
+			s.Iterations = new(int32(n))
+		case durationErr == nil && lasts > 0:
+			s.Duration = &metav1.Duration{Duration: lasts}
+		default:
+			return s, fmt.Errorf("--scenario %s: write a number of iterations of 1 or more, or how long it lasts, for example %s=120 or %s=5m", text, known, known)
 		}
-		s.Iterations = new(int32(n))
 	}
 	if users > 0 {
 		s.VirtualUsers = &users
