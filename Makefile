@@ -59,6 +59,11 @@ test-e2e: ## Demo and end-to-end tests on the test cluster.
 .PHONY: build
 build: ## Build the operator and the CLI into bin.
 	go build -o $(BIN)/ ./cmd/...
+	ln -sf kubectl-authstack $(BIN)/authstack
+
+.PHONY: k6
+k6: ## Build k6 with this project's output into bin/authstack-k6, for authstack test --url.
+	cd loadtests/k6 && go build -o $(BIN)/authstack-k6 .
 
 .PHONY: toolchain
 toolchain:

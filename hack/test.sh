@@ -23,12 +23,12 @@ envtest() {
 }
 
 # Packages whose tests need an API server.
-api_packages='authstack.dev/authstack/(api|controllers|test/api|test/chart)'
+api_packages='authstack.dev/authstack/(api|controllers|test/api|test/chart|test/install|test/cli)'
 
 stage_unit() { packages && go vet ./... && go test $(go list ./... | grep -vE "^($api_packages)"); }
 stage_verify() { make --no-print-directory verify; }
 stage_lint() { make --no-print-directory lint; }
-stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)"); }
+stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)") && (cd test/flux && go vet ./... && go test ./...); }
 stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }

@@ -7,6 +7,9 @@ import (
 
 // Evidence is what the controller saw around the runs.
 type Evidence struct {
+	// Outside is a run against an address that the caller named, on his own machine: there is no stack
+	// and are no Pods to look at, and the guards that would are left out.
+	Outside bool
 	// Jobs are how the Jobs ended, one a repeat and in their order; runs[i] of Judge is the result
 	// of Jobs[i], or nil.
 	Jobs []JobOutcome

@@ -47,7 +47,9 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 	list := []v1alpha1.Guard{
 		failuresGuard(merged), samplesGuard(plan, merged), warmUpGuard(plan, merged), droppedGuard(plan, merged),
 		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
-		podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev),
+	}
+	if !ev.Outside {
+		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev))
 	}
 	if drift := driftGuard(plan, merged); drift.Name != "" {
 		list = append(list, drift)

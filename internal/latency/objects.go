@@ -170,13 +170,19 @@ func generatorResources(given *corev1.ResourceRequirements) corev1.ResourceRequi
 }
 
 func generatorEnv(plan *Plan, resources corev1.ResourceRequirements) []corev1.EnvVar {
-	return []corev1.EnvVar{
+	return append([]corev1.EnvVar{
 		{Name: "AUTHSTACK_PLAN", Value: scriptsPath + "/plan.json"},
 		// With JOB_COMPLETION_INDEX, which an Indexed Job sets, it says which part is this Pod's.
 		{Name: "AUTHSTACK_PODS", Value: strconv.Itoa(int(plan.Pods))},
 		{Name: "AUTHSTACK_CREDENTIALS", Value: credentialsPath + "/credentials.json"},
 		{Name: "GOMAXPROCS", Value: strconv.Itoa(gomaxprocs(plan, resources))},
 		{Name: "HOME", Value: "/tmp"},
+	}, quietEnv()...)
+}
+
+// quietEnv keeps k6 to its work.
+func quietEnv() []corev1.EnvVar {
+	return []corev1.EnvVar{
 		// k6 keeps every sample for its own summary and thresholds, which nobody reads here.
 		{Name: "K6_SUMMARY_MODE", Value: "disabled"},
 		{Name: "K6_NO_THRESHOLDS", Value: "true"},

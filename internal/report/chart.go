@@ -13,12 +13,17 @@ type chart struct {
 	Left, Right    float64
 	Top, Bottom    float64
 	Bars           []chartBar
-	Path           string
+	Lines          []chartLine
 	Dots           []chartDot
 	XTicks, YTicks []chartTick
 	Limits         []chartLimit
 	XLabel, YLabel string
+	// Alone is a drawing in a file of its own, with its title and its colours.
+	Alone bool
 }
+
+// seriesColours is how many colours lines have; report.html.tmpl and chart_png.go name them.
+const seriesColours = 4
 
 type chartBar struct {
 	X, Y, Width, Height float64
@@ -28,6 +33,26 @@ type chartBar struct {
 type chartDot struct {
 	X, Y  float64
 	Label string
+}
+
+// chartLine joins points. Class colours it; Label stands in the legend, and where it is empty the line
+// has no entry there.
+type chartLine struct {
+	Points       []chartDot
+	Class, Label string
+}
+
+// Path is the line in the notation of SVG.
+func (l chartLine) Path() string {
+	var path strings.Builder
+	for i, point := range l.Points {
+		verb := "L"
+		if i == 0 {
+			verb = "M"
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", verb, point.X, point.Y)
+	}
+	return path.String()
 }
 
 type chartTick struct {
@@ -102,9 +127,16 @@ func (c *chart) addUpright(at float64, label, class string) {
 // spectrumChart shows the duration at each percentile; the axis stretches towards the slow end, where
 // each mark is ten times rarer than the one before.
 func spectrumChart(p Plot, objectives []Objective) chart {
-	c := newChart("Percentiles", "percentile", "duration")
-	longest := p.Spectrum[len(p.Spectrum)-1].Micros
-	limits := objectivesOf(p, objectives)
+	return spectraChart("Percentiles", []Plot{p}, []string{""}, objectivesOf(p, objectives))
+}
+
+// spectraChart draws the percentiles of several plots over each other, each under its label.
+func spectraChart(title string, list []Plot, labels []string, limits []Objective) chart {
+	c := newChart(title, "percentile", "duration")
+	var longest, most int64
+	for _, p := range list {
+		longest, most = max(longest, p.Spectrum[len(p.Spectrum)-1].Micros), max(most, p.Count)
+	}
 	top := longest
 	for _, o := range limits {
 		if o.BelowMicros > top && o.BelowMicros < longest*2 {
@@ -114,7 +146,7 @@ func spectrumChart(p Plot, objectives []Objective) chart {
 	steps, top := durationTicks(top)
 	y := func(micros int64) float64 { return scale(float64(micros), 0, float64(top), c.Bottom, c.Top) }
 	// The maximum stands where a run of this size has its last sample.
-	end := math.Log10(float64(max(p.Count, 2)))
+	end := math.Log10(float64(max(most, 2)))
 	x := func(perMille int) float64 {
 		v := end
 		if perMille < 1000 {
@@ -138,20 +170,20 @@ func spectrumChart(p Plot, objectives []Objective) chart {
 		}
 	}
 	c.XTicks = append(c.XTicks, chartTick{c.Right, "max"})
-	var path strings.Builder
-	for i, point := range p.Spectrum {
-		verb := "L"
-		if i == 0 {
-			verb = "M"
+	for i, p := range list {
+		line := chartLine{Class: fmt.Sprintf("series%d", i%seriesColours), Label: labels[i]}
+		for _, point := range p.Spectrum {
+			label := fmt.Sprintf("p%g: %s", float64(point.PerMille)/10, duration(point.Micros))
+			if point.PerMille == 1000 {
+				label = "slowest: " + duration(point.Micros)
+			}
+			if labels[i] != "" {
+				label = labels[i] + ", " + label
+			}
+			line.Points = append(line.Points, chartDot{x(point.PerMille), y(point.Micros), label})
 		}
-		fmt.Fprintf(&path, "%s%.1f %.1f", verb, x(point.PerMille), y(point.Micros))
-		label := fmt.Sprintf("p%g: %s", float64(point.PerMille)/10, duration(point.Micros))
-		if point.PerMille == 1000 {
-			label = "slowest: " + duration(point.Micros)
-		}
-		c.Dots = append(c.Dots, chartDot{x(point.PerMille), y(point.Micros), label})
+		c.Lines, c.Dots = append(c.Lines, line), append(c.Dots, line.Points...)
 	}
-	c.Path = path.String()
 	for _, o := range limits {
 		if o.BelowMicros <= top {
 			c.Limits = append(c.Limits, chartLimit{At: y(o.BelowMicros), Label: fmt.Sprintf("p%d objective %s", o.Percentile, duration(o.BelowMicros)),

@@ -13,6 +13,9 @@ import (
 //go:embed report.html.tmpl
 var page string
 
+//go:embed chart.svg.tmpl
+var drawing string
+
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"cause":    causeWords,
 	"cells":    cells,
@@ -26,16 +29,17 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"verdict":  verdictWord,
 	"class":    func(v v1alpha1.Verdict) string { return strings.ToLower(string(v)) },
 	"when":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"charts": func(r *Report, p Plot) []chart {
-		return []chart{distributionChart(p, r.Objectives), spectrumChart(p, r.Objectives)}
-	},
+	"charts":   chartsOf,
+	"before":   overlays,
+	// Only drawings that stand alone carry their own style.
+	"style":    func() template.CSS { return "" },
 	"phases":   phaseRows,
 	"percent":  func(part, of int64) int64 { return part * 100 / max(of, 1) },
 	"mebibyte": func(bytes int64) int64 { return bytes >> 20 },
 	"times":    func(a int64, b int) int64 { return a * int64(b) },
 	"half":     func(a, b float64) float64 { return (a + b) / 2 },
 	"plus":     func(a, b float64) float64 { return a + b },
-}).Parse(page))
+}).Parse(drawing + page))
 
 // WriteHTML writes the report as one file that needs nothing else, no network and no script.
 func WriteHTML(w io.Writer, r *Report) error {

@@ -16,6 +16,20 @@ type Plot struct {
 	Bins []Bin `json:"bins"`
 	// Spectrum is the duration at each percentile, as far as there are samples for it.
 	Spectrum []Point `json:"spectrum"`
+	// Timeline is how it went over the run, from its start, warm-up included; absent where a generator of
+	// an earlier release kept none.
+	Timeline []Moment `json:"timeline,omitempty"`
+}
+
+// Moment is one interval of a timeline. Its percentiles are at most 3.2 % above the true ones.
+type Moment struct {
+	FromSeconds int64 `json:"fromSeconds"`
+	Seconds     int64 `json:"seconds"`
+	// Count of the answers as expected, Failed of the others.
+	Count     int64 `json:"count"`
+	Failed    int64 `json:"failed"`
+	P50Micros int64 `json:"p50Micros"`
+	P95Micros int64 `json:"p95Micros"`
 }
 
 // Bin counts the durations from FromMicros up to ToMicros.
@@ -42,7 +56,7 @@ func plots(scenarios []v1alpha1.ScenarioResult, run *result.Run) []Plot {
 			}
 			list = append(list, Plot{
 				Scenario: string(scenario.Name), Endpoint: e.Name, Count: s.Total.Count(),
-				Bins: bins(s.Total), Spectrum: spectrum(s.Total),
+				Bins: bins(s.Total), Spectrum: spectrum(s.Total), Timeline: moments(s.Timeline),
 			})
 		}
 	}
@@ -88,4 +102,27 @@ func spectrum(h *result.Histogram) []Point {
 		}
 	}
 	return append(list, Point{PerMille: 1000, Micros: h.Max()})
+}
+
+// maxMoments of a timeline; a longer one has several intervals in each.
+const maxMoments = 60
+
+func moments(t *result.Timeline) []Moment {
+	if t == nil || len(t.Intervals) == 0 {
+		return nil
+	}
+	// The intervals that hold something stand in order and may have gaps between them.
+	span := t.Intervals[len(t.Intervals)-1].At + 1
+	per := (span + maxMoments - 1) / maxMoments
+	var list []Moment
+	for from := 0; from < len(t.Intervals); {
+		slot := t.Intervals[from].At / per
+		to, m := from, Moment{FromSeconds: slot * per * t.IntervalSeconds, Seconds: per * t.IntervalSeconds}
+		for ; to < len(t.Intervals) && t.Intervals[to].At/per == slot; to++ {
+			m.Count, m.Failed = m.Count+t.Intervals[to].Count(), m.Failed+t.Intervals[to].Failed
+		}
+		m.P50Micros, m.P95Micros = t.PerMille(from, to, 500), t.PerMille(from, to, 950)
+		list, from = append(list, m), to
+	}
+	return list
 }

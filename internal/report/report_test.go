@@ -44,13 +44,14 @@ func sample(median float64, double bool) Input {
 			BusiestCPUMicros: 120_000, MaxRSSBytes: 90 << 20, Throttle: &result.Throttle{}}}
 	add := func(scenario, endpoint string, n int, median float64, whole bool) {
 		s := result.Series{Scenario: scenario, Endpoint: endpoint, Whole: whole, Requests: int64(n), FirstMicros: 10_000_000, LastMicros: 70_000_000,
-			Total: result.NewHistogram(), WarmUpRequests: 12}
+			Total: result.NewHistogram(), Timeline: result.NewTimeline(), WarmUpRequests: 12}
 		if !whole {
 			s.Wait, s.Receive = result.NewHistogram(), result.NewHistogram()
 		}
-		for range n {
+		for i := range n {
 			micros := int64(median * 1000 * math.Exp(0.16*math.Abs(random.NormFloat64())))
 			s.Total.Record(micros)
+			s.Timeline.Record(s.FirstMicros+int64(i)*60_000_000/int64(n), micros, false)
 			if !whole {
 				s.Wait.Record(micros * 97 / 100)
 				s.Receive.Record(micros * 2 / 100)
@@ -118,7 +119,9 @@ func TestGolden(t *testing.T) {
 	inputs["error"] = New(Input{Test: none.Test, Now: noon})
 
 	for name, r := range inputs {
-		for extension, write := range map[string]func(io.Writer, *Report) error{"txt": WriteTable, "json": WriteJSON, "md": WriteMarkdown, "html": WriteHTML} {
+		for extension, write := range map[string]func(io.Writer, *Report) error{
+			"txt": WriteTable, "json": WriteJSON, "md": WriteMarkdown, "html": WriteHTML, "xml": WriteJUnit, "hist": WriteHistograms,
+		} {
 			t.Run(name+"."+extension, func(t *testing.T) {
 				var got bytes.Buffer
 				if err := write(&got, r); err != nil {

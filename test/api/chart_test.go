@@ -70,7 +70,9 @@ func TestChartFromInstallToInstall(t *testing.T) {
 		return found
 	}
 
-	helm("install", "authstack", "charts/authstack", "--create-namespace")
+	install := []string{"install", "authstack", "charts/authstack", "--create-namespace",
+		"--set", "image.repository=registry.example.com/authstack-operator,images.k6=registry.example.com/authstack-k6:v1"}
+	helm(install...)
 	earlier := stored()
 	version := earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
 	spec := version["spec"]
@@ -82,7 +84,7 @@ func TestChartFromInstallToInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	helm("upgrade", "authstack", "charts/authstack", "--set", "replicaCount=2")
+	helm("upgrade", "authstack", "charts/authstack", "--reuse-values", "--set", "replicaCount=2")
 	if got := len(stored().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations); got != rules {
 		t.Errorf("after the upgrade the CRD has %d rules, not %d", got, rules)
 	}
@@ -90,5 +92,5 @@ func TestChartFromInstallToInstall(t *testing.T) {
 	if stored().DeletionTimestamp != nil {
 		t.Error("uninstalling the chart deletes the CRD, and with it every stack")
 	}
-	helm("install", "authstack", "charts/authstack")
+	helm(install...)
 }

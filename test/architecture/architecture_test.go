@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/schedule", "loadtests"},
 	{"internal/stack", "internal/latency"},
 	{"internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
-	{"controllers"},
+	{"controllers", "internal/cli"},
 	{"cmd"},
 }
 

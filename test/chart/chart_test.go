@@ -20,6 +20,9 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const root = "../.."
 
+// images are the values without which the chart is refused.
+const images = "image.repository=registry.example.com/authstack-operator,images.k6=registry.example.com/authstack-k6:v1"
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// helm is built from its own pinned module; a second time nothing happens.
@@ -141,9 +144,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an argument that is none":             {"extraArgs={debug}", "extraArgs"},
 		"a ServiceMonitor without its Service": {"metrics.serviceMonitor.enabled=true,metrics.service.enabled=false", "write metrics.service.enabled: true"},
 		"no ServiceAccount and no name":        {"serviceAccount.create=false", "write serviceAccount.name"},
+		"no image of the operator":             {"image.repository=", "write image.repository: registry.example.com/authstack-operator"},
+		"no image of k6":                       {"images.k6=", "write images.k6: registry.example.com/authstack-k6:v1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output, err := helm(t, "template", "authstack", "charts/authstack", "--set", row.set)
+			output, err := helm(t, "template", "authstack", "charts/authstack", "--set", images, "--set", row.set)
 			if err == nil {
 				t.Fatal("it was not refused")
 			}
@@ -168,14 +173,14 @@ func TestTheOperatorKeepsItsLabel(t *testing.T) {
 }
 
 func TestChartPassesLint(t *testing.T) {
-	if output, err := helm(t, "lint", "--strict", "charts/authstack"); err != nil {
+	if output, err := helm(t, "lint", "--strict", "charts/authstack", "--set", images); err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}
 }
 
 func render(t *testing.T, arguments ...string) []byte {
 	t.Helper()
-	output, err := helm(t, append([]string{"template", "authstack", "charts/authstack", "--namespace", "authstack-system"}, arguments...)...)
+	output, err := helm(t, append([]string{"template", "authstack", "charts/authstack", "--namespace", "authstack-system", "--set", images}, arguments...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

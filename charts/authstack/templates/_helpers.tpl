@@ -25,6 +25,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* Neither image is published, so a release without them could only wait for images that nobody can pull. */ -}}
+{{- define "authstack.operatorRepository" -}}
+{{- required "image.repository is empty, and no image of the operator is published: run make docker-build docker-push IMG=registry.example.com/authstack-operator:v1 K6_IMG=registry.example.com/authstack-k6:v1 in a clone of this repository, and write image.repository: registry.example.com/authstack-operator, image.tag: v1 and images.k6: registry.example.com/authstack-k6:v1" .Values.image.repository }}
+{{- end }}
+
+{{- define "authstack.k6Image" -}}
+{{- required "images.k6 is empty, and no image of k6 with this project's output is published: run make docker-build docker-push IMG=registry.example.com/authstack-operator:v1 K6_IMG=registry.example.com/authstack-k6:v1 in a clone of this repository, and write images.k6: registry.example.com/authstack-k6:v1" .Values.images.k6 }}
+{{- end }}
+
 {{- define "authstack.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "authstack.fullname" .) .Values.serviceAccount.name }}

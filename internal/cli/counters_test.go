@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"authstack.dev/authstack/internal/report"
+)
+
+func TestWritesArePickedFromCadvisor(t *testing.T) {
+	const metrics = `# HELP container_fs_writes_total Cumulative count of writes completed
+container_fs_writes_total{container="",device="",id="/kubepods/pod1",namespace="sso",pod="db-0"} 50 1795245274424
+container_fs_writes_total{container="postgres",device="/dev/rbd0",id="a",namespace="sso",pod="db-0"} 30 1795245274424
+container_fs_writes_total{container="postgres",device="/dev/vda",id="a",namespace="sso",pod="db-0"} 1.2e+01 1795245274424
+container_fs_writes_total{container="postgres",device="/dev/vda",id="b",namespace="other",pod="db-0"} 7000 1795245274424
+container_fs_writes_merged_total{container="postgres",device="/dev/vda",id="a",namespace="sso",pod="db-0"} 999 1795245274424
+`
+	if got := writesOf(metrics, "sso", "db-0"); got == nil || *got != 42 {
+		t.Errorf("the writes of the Pod are %v, not 42", got)
+	}
+	if got := writesOf(metrics, "sso", "server-0"); got != nil {
+		t.Errorf("a Pod that is not counted has %d writes", *got)
+	}
+}
+
+func TestWhatAPartUsedBetweenTwoReadings(t *testing.T) {
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(part string, seconds int, cpu time.Duration, writes *int64) podUsage {
+		return podUsage{part: part, at: start.Add(time.Duration(seconds) * time.Second), cpu: cpu, writes: writes}
+	}
+	before := usages{"a": at("identity provider", 0, 10*time.Second, nil), "b": at("identity provider", 1, 20*time.Second, nil), "c": at("database", 0, time.Second, new(int64(100)))}
+	for name, row := range map[string]struct {
+		after   usages
+		refusal string
+		want    []report.Usage
+	}{
+		"Pods of a part are added up": {
+			after: usages{"a": at("identity provider", 60, 15*time.Second, nil), "b": at("identity provider", 61, 22*time.Second, nil), "c": at("database", 62, 4*time.Second, new(int64(2500)))},
+			want:  []report.Usage{{Part: "identity provider", Pods: 2, CPU: 7 * time.Second}, {Part: "database", Pods: 1, CPU: 3 * time.Second, Writes: new(int64(2400))}},
+		},
+		"writes that are no longer counted are not known": {
+			after: usages{"a": at("identity provider", 60, 15*time.Second, nil), "b": at("identity provider", 61, 22*time.Second, nil), "c": at("database", 62, 4*time.Second, nil)},
+			want:  []report.Usage{{Part: "identity provider", Pods: 2, CPU: 7 * time.Second}, {Part: "database", Pods: 1, CPU: 3 * time.Second}},
+		},
+		"a Pod that was replaced": {
+			after:   usages{"a": at("identity provider", 60, 15*time.Second, nil), "d": at("identity provider", 61, time.Second, nil), "c": at("database", 62, 4*time.Second, nil)},
+			refusal: "was replaced during the run",
+		},
+		"a Pod more": {
+			after:   usages{"a": at("identity provider", 60, 15*time.Second, nil)},
+			refusal: "3 Pods before and 1 after",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, between, err := usedBetween(before, row.after)
+			check(t, err, row.refusal)
+			if row.refusal != "" {
+				return
+			}
+			if diff := cmp.Diff(row.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if between != 62*time.Second {
+				t.Errorf("the time between the readings is %s", between)
+			}
+		})
+	}
+}
+
+func TestTheKubeletsSummaryIsRead(t *testing.T) {
+	got, err := cpuOf([]byte(`{"pods":[{"podRef":{"uid":"a"},"cpu":{"time":"2026-11-21T12:00:00Z","usageCoreNanoSeconds":1500000000}},{"podRef":{"uid":"b"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got["a"].cpu != 1500*time.Millisecond || got["a"].at.IsZero() {
+		t.Errorf("read was %+v", got)
+	}
+	if _, err := cpuOf([]byte("<html>")); err == nil {
+		t.Error("a page was read as a summary")
+	}
+}
