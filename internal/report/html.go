@@ -27,7 +27,11 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"class":    func(v v1alpha1.Verdict) string { return strings.ToLower(string(v)) },
 	"when":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"charts": func(r *Report, p Plot) []chart {
-		return []chart{distributionChart(p, r.Objectives), spectrumChart(p, r.Objectives)}
+		drawn := []chart{distributionChart(p, r.Objectives), spectrumChart(p, r.Objectives)}
+		for i := range drawn {
+			drawn[i].Endpoint = p.Endpoint
+		}
+		return drawn
 	},
 	"phases":   phaseRows,
 	"percent":  func(part, of int64) int64 { return part * 100 / max(of, 1) },
@@ -35,6 +39,15 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"times":    func(a int64, b int) int64 { return a * int64(b) },
 	"half":     func(a, b float64) float64 { return (a + b) / 2 },
 	"plus":     func(a, b float64) float64 { return a + b },
+
+	"compareColumns": compareColumns,
+	"compareRows":    compareRows,
+	"pairColumns":    func() []string { return pairColumns },
+	"pairCells":      pairCells,
+	"forest":         forest,
+	"whole":          wholeName,
+	"patch":          func(v Variant) string { return string(v.Patch) },
+	"firstPairs":     (*Report).againstFirst,
 }).Parse(page))
 
 // WriteHTML writes the report as one file that needs nothing else, no network and no script.
