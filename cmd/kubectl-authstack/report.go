@@ -25,12 +25,13 @@ var writers = map[string]func(io.Writer, *report.Report) error{
 func newReportCommand(c *cluster) *cobra.Command {
 	var (
 		files    []string
+		compared []string
 		format   string
 		exitCode bool
 	)
 	cmd := &cobra.Command{
-		Use:   "report {LATENCYTEST... | -f report.json...}",
-		Short: "Show what a LatencyTest measured",
+		Use:   "report {LATENCYTEST... | --comparison LATENCYCOMPARISON... | -f report.json...}",
+		Short: "Show what a LatencyTest or a LatencyComparison measured",
 		Long: `Show what LatencyTests measured: the figures of each endpoint, the objectives beside
 them, the guards that say whether the figures can be trusted, and what a crash can take.`,
 		Example: `  # The figures of a test in the terminal
@@ -42,6 +43,9 @@ them, the guards that say whether the figures can be trusted, and what a crash c
   # Two tests side by side in one file
   kubectl authstack report before after -o html > report.html
 
+  # The variants of a comparison, their ratios with intervals, and what each can lose in a crash
+  kubectl authstack report --comparison media
+
   # A report that was saved, for a merge request
   kubectl authstack report -f report.json -o markdown
 
@@ -52,10 +56,10 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 			if !ok {
 				return fmt.Errorf("-o %s is not known; write table, json, markdown or html", format)
 			}
-			if len(names)+len(files) == 0 {
-				return errors.New("name a LatencyTest, or a file with -f")
+			if len(names)+len(compared)+len(files) == 0 {
+				return errors.New("name a LatencyTest, a LatencyComparison with --comparison, or a file with -f")
 			}
-			merged, err := collect(cmd.Context(), c, names, files)
+			merged, err := collect(cmd.Context(), c, names, compared, files)
 			if err != nil {
 				return err
 			}
@@ -69,20 +73,28 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "report.json in place of a LatencyTest; may be given several times")
+	cmd.Flags().StringArrayVar(&compared, "comparison", nil, "name of a LatencyComparison; may be given several times")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, json, markdown or html")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with the worst verdict: 0 Passed, 1 Failed, 2 Inconclusive, 3 Error (4: this command failed)")
 	return cmd
 }
 
-func collect(ctx context.Context, c *cluster, names, files []string) (*report.Report, error) {
+func collect(ctx context.Context, c *cluster, names, compared, files []string) (*report.Report, error) {
 	var reports []*report.Report
-	if len(names) > 0 {
+	if len(names)+len(compared) > 0 {
 		k8s, namespace, err := c.client()
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
 			r, err := ofTest(ctx, k8s, client.ObjectKey{Namespace: namespace, Name: name})
+			if err != nil {
+				return nil, err
+			}
+			reports = append(reports, r)
+		}
+		for _, name := range compared {
+			r, err := ofComparison(ctx, k8s, client.ObjectKey{Namespace: namespace, Name: name})
 			if err != nil {
 				return nil, err
 			}
@@ -133,6 +145,32 @@ func ofTest(ctx context.Context, k8s client.Client, key client.ObjectKey) (*repo
 		in.Stack = stack
 	}
 	return report.New(in), nil
+}
+
+// ofComparison is the report that the operator kept, or else one of what the status still says.
+func ofComparison(ctx context.Context, k8s client.Client, key client.ObjectKey) (*report.Report, error) {
+	found := &v1alpha1.LatencyComparison{}
+	if err := k8s.Get(ctx, key, found); err != nil {
+		return nil, err
+	}
+	if verdict, name := found.Status.Verdict, found.Status.ResultName; name != "" && verdict != "" && verdict != v1alpha1.VerdictError {
+		kept := &corev1.ConfigMap{}
+		err := k8s.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, kept)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if r, err := report.ReadJSON(strings.NewReader(kept.Data["report.json"])); err == nil {
+			return r, nil
+		}
+	}
+	in := report.ComparisonInput{Comparison: found, Now: time.Now()}
+	for i, variant := range found.Status.Variants {
+		// The spec may be another one by now.
+		if i < len(found.Spec.Variants) && found.Spec.Variants[i].Name == variant.Name {
+			in.Variants = append(in.Variants, report.NewVariant(variant, found.Spec.Variants[i].Patch, variant.Scenarios, nil))
+		}
+	}
+	return report.NewComparison(in), nil
 }
 
 // exitCodeOf is the worst verdict of all reports.
