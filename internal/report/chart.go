@@ -8,7 +8,9 @@ import (
 
 // chart is one drawing of report.html in the coordinates of its SVG.
 type chart struct {
-	Title          string
+	Title string
+	// Endpoint that is drawn.
+	Endpoint       string
 	Width, Height  float64
 	Left, Right    float64
 	Top, Bottom    float64
