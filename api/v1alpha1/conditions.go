@@ -115,6 +115,8 @@ const (
 	ReasonWaitingForTest = "WaitingForTest"
 	// ReasonCleanUpFailed: what a run made could not be removed.
 	ReasonCleanUpFailed = "CleanUpFailed"
+	// ReasonVoided: a guard voided the run of a LatencyTest, and it is repeated.
+	ReasonVoided = "Voided"
 	// ReasonRunning: the k6 Job is under way.
 	ReasonRunning = "Running"
 	// The reasons of a finished LatencyTest are its verdicts: Passed, Failed, Inconclusive, Error.
