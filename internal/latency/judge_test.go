@@ -197,6 +197,12 @@ func TestJudge(t *testing.T) {
 			change: func(_ *Plan, _ **result.Run, ev *Evidence) { ev.PodsAfter[0].Ready = false },
 			below:  800 * time.Millisecond, want: "Inconclusive", says: "server-a was not ready after the run", violated: GuardPodsReady,
 		},
+		"a Pod was away for a while and came back": {
+			change: func(_ *Plan, _ **result.Run, ev *Evidence) {
+				ev.PodsBefore[0].ReadySince, ev.PodsAfter[0].ReadySince = time.Unix(1000, 0), time.Unix(2000, 0)
+			},
+			below: 800 * time.Millisecond, want: "Inconclusive", says: "server-a was not ready for a while during the run", violated: GuardPodsReady,
+		},
 		"nobody looked at the Pods": {
 			change: func(_ *Plan, _ **result.Run, ev *Evidence) { ev.PodsBefore, ev.PodsAfter = nil, nil },
 			below:  800 * time.Millisecond, want: "Inconclusive", says: "no Pods", violated: GuardPodsReady,
