@@ -84,6 +84,9 @@ var cases = map[string]func() stack.Input{
 		in.Facts.Claims = map[string]facts.Claim{"uploads": {AccessModes: []string{"ReadWriteOnce"}}}
 		return in
 	},
+	"authentik 2025.6 with its tasks in Redis": func() stack.Input {
+		return input(newStack(func(s *v1alpha1.AuthStackSpec) { s.Authentik = &v1alpha1.AuthentikSpec{Version: "2025.6.4"} }))
+	},
 	"authentik on Zalando's PostgreSQL and Ceph, relaxed": func() stack.Input {
 		in := input(newStack(func(s *v1alpha1.AuthStackSpec) {
 			s.Authentik = &v1alpha1.AuthentikSpec{Version: "2025.12.4"}
@@ -199,7 +202,14 @@ func observe(in *stack.Input, plan *stack.Plan) {
 		case *corev1.Service:
 			f.ServiceIPs[object.Name] = fmt.Sprintf("10.96.0.%d", 10+len(f.ServiceIPs))
 		case *appsv1.StatefulSet:
-			f.Workloads[object.Name] = workload(*object.Spec.Replicas, object.Annotations)
+			made := workload(*object.Spec.Replicas, object.Annotations)
+			for _, template := range object.Spec.VolumeClaimTemplates {
+				made.ClaimSize = template.Spec.Resources.Requests.Storage().String()
+				if class := template.Spec.StorageClassName; class != nil {
+					made.ClaimClass = *class
+				}
+			}
+			f.Workloads[object.Name] = made
 		case *appsv1.Deployment:
 			f.Workloads[object.Name] = workload(*object.Spec.Replicas, object.Annotations)
 		}

@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	smallest  = "authentik with nothing but a version"
-	zalando   = "authentik on Zalando's PostgreSQL and Ceph, relaxed"
-	external  = "authentik on an external database"
-	replicas  = "Authelia 4.38 with three replicas, Redis, a users file and rules"
-	directory = "Authelia with LDAP on Zalando's PostgreSQL"
-	blueprint = "authentik 2025.8 with Redis and a blueprint"
+	smallest     = "authentik with nothing but a version"
+	zalando      = "authentik on Zalando's PostgreSQL and Ceph, relaxed"
+	external     = "authentik on an external database"
+	replicas     = "Authelia 4.38 with three replicas, Redis, a users file and rules"
+	directory    = "Authelia with LDAP on Zalando's PostgreSQL"
+	before2025_8 = "authentik 2025.6 with its tasks in Redis"
+	blueprint    = "authentik 2025.8 with Redis and a blueprint"
 )
 
 func TestStates(t *testing.T) {
@@ -249,6 +250,64 @@ func TestAVolumeGrowsByItsClaimSinceTemplatesCannotChange(t *testing.T) {
 	}
 	if template != "10Gi" || claim != "data-sso-postgres-0 30Gi" {
 		t.Errorf("template %s, claim %q", template, claim)
+	}
+}
+
+// What a StatefulSet was made with cannot be changed, so a plan of a newer operator or a changed spec
+// must ask for the same.
+func TestAStatefulSetKeepsItsClaimTemplate(t *testing.T) {
+	redis := func(appendOnly v1alpha1.RedisAppendOnly) func(*stack.Input) {
+		return func(in *stack.Input) {
+			in.Stack.Spec.Cache = &v1alpha1.CacheSpec{Redis: &v1alpha1.RedisCache{AppendOnly: appendOnly}}
+		}
+	}
+	made := func(size, class string) func(*stack.Input) {
+		return func(in *stack.Input) {
+			for _, name := range []string{"sso-redis", "sso-postgres"} {
+				workload := in.Facts.Workloads[name]
+				workload.ClaimSize, workload.ClaimClass = size, class
+				in.Facts.Workloads[name] = workload
+			}
+		}
+	}
+	for sentence, test := range map[string]struct {
+		base, set string
+		change    func(*stack.Input)
+		// want are the claim's size and class; "" for no template.
+		want, says string
+	}{
+		"as it was made":                                {replicas, "sso-redis", func(*stack.Input) {}, "1Gi local-path", ""},
+		"made without a class":                          {replicas, "sso-redis", made("1Gi", ""), "1Gi -", ""},
+		"made with another class":                       {replicas, "sso-redis", made("2Gi", "nfs"), "2Gi nfs", ""},
+		"a database made without a class":               {replicas, "sso-postgres", made("10Gi", ""), "10Gi -", ""},
+		"the file is not wanted any more":               {replicas, "sso-redis", redis(v1alpha1.RedisAppendDisabled), "1Gi local-path", ""},
+		"made without a volume":                         {blueprint, "sso-redis", func(*stack.Input) {}, "", ""},
+		"made without a volume, and a file is wanted":   {blueprint, "sso-redis", redis(v1alpha1.RedisAppendAlways), "", "delete the StatefulSet sso-redis"},
+		"an upgrade after which losing it costs little": {before2025_8, "sso-redis", func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2025.8.6" }, "1Gi local-path", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			in, _ := settle(t, cases[test.base]())
+			test.change(&in)
+			plan := build(t, in)
+			got := ""
+			for _, object := range objects(plan) {
+				if set, is := object.(*appsv1.StatefulSet); is && set.Name == test.set {
+					for _, template := range set.Spec.VolumeClaimTemplates {
+						class := "-"
+						if template.Spec.StorageClassName != nil {
+							class = *template.Spec.StorageClassName
+						}
+						got = template.Spec.Resources.Requests.Storage().String() + " " + class
+					}
+				}
+			}
+			if got != test.want {
+				t.Errorf("template %q, want %q", got, test.want)
+			}
+			if state := plan.Cache.State; state.Stalled != (test.says != "") || !strings.Contains(state.Message, test.says) {
+				t.Errorf("%+v", state)
+			}
+		})
 	}
 }
 

@@ -83,7 +83,12 @@ func redis(in part.Input, product part.Product, class string) (Result, error) {
 	}
 	var templates []corev1.PersistentVolumeClaim
 	var grown *corev1.PersistentVolumeClaim
-	if keep == v1alpha1.RedisAppendDisabled {
+	// A StatefulSet that exists keeps the volume that it was made with, or its absence.
+	exists, claim := part.HasClaim(in, name)
+	if !exists {
+		claim = keep != v1alpha1.RedisAppendDisabled
+	}
+	if !claim {
 		volumes = append(volumes, data)
 	} else {
 		var template corev1.PersistentVolumeClaim
@@ -126,6 +131,10 @@ func redis(in part.Input, product part.Product, class string) (Result, error) {
 	}
 	if grown != nil {
 		result.Objects = append(result.Objects, grown)
+	}
+	if !claim && keep != v1alpha1.RedisAppendDisabled {
+		result.State = part.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf("Redis was made without a volume, and a StatefulSet cannot be given one; write appendOnly: Disabled in spec.cache.redis, "+
+			"or delete the StatefulSet %s, upon which it is made anew with a volume and without what it holds now", name))
 	}
 	return result, nil
 }

@@ -16,18 +16,26 @@ const ClaimVolume = "data"
 // ClaimName of the first Pod of a StatefulSet.
 func ClaimName(statefulSet string) string { return fmt.Sprintf("%s-%s-0", ClaimVolume, statefulSet) }
 
+// HasClaim is whether a StatefulSet exists, and whether it was made with a claim template. Neither a
+// template nor its absence can be changed.
+func HasClaim(in Input, statefulSet string) (exists, claim bool) {
+	workload, exists := in.Facts.Workloads[statefulSet]
+	return exists, exists && workload.ClaimSize != ""
+}
+
 // Claims of a StatefulSet: its template, and, where the size asked for has grown since, the claim
-// itself with the new size. Templates cannot be changed, claims can grow.
+// itself with the new size. Templates cannot be changed, claims can grow: what exists keeps its size
+// and its class, also where it has none, as those have that were made for the default class.
 func Claims(in Input, statefulSet string, labels map[string]string, class string, size resource.Quantity) (
 	template corev1.PersistentVolumeClaim, grown *corev1.PersistentVolumeClaim,
 ) {
-	workload := in.Facts.Workloads[statefulSet]
-	if workload.ClaimClass != "" {
-		class = workload.ClaimClass
-	}
 	original := size
-	if first, err := resource.ParseQuantity(workload.ClaimSize); err == nil && workload.ClaimSize != "" {
-		original = first
+	if _, made := HasClaim(in, statefulSet); made {
+		workload := in.Facts.Workloads[statefulSet]
+		class = workload.ClaimClass
+		if first, err := resource.ParseQuantity(workload.ClaimSize); err == nil {
+			original = first
+		}
 	}
 	meta := metav1.ObjectMeta{Name: ClaimVolume, Labels: labels}
 	template = corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
