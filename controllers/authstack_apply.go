@@ -52,7 +52,43 @@ func (r *AuthStackReconciler) apply(ctx context.Context, s *scope) error {
 	if first != nil || !s.allReady() {
 		return first
 	}
+	if err := r.removeReplacements(ctx, s); err != nil {
+		return err
+	}
 	return r.prune(ctx, s)
+}
+
+// removeReplacements takes the copies of Secrets away that have been made anew.
+func (r *AuthStackReconciler) removeReplacements(ctx context.Context, s *scope) error {
+	var copies corev1.SecretList
+	if err := r.Client.List(ctx, &copies, append(labelled(s.stack), client.HasLabels{kube.ReplacesLabel})...); err != nil {
+		return fmt.Errorf("looking for copies of Secrets: %w", err)
+	}
+	for i := range copies.Items {
+		copied, made := &copies.Items[i], &corev1.Secret{}
+		// From the API server: the cache may hold the Secret that was deleted.
+		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: copied.Namespace, Name: copied.Labels[kube.ReplacesLabel]}, made)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading the Secret that %s stands for: %w", copied.Name, err)
+		}
+		if err != nil || made.DeletionTimestamp != nil || !holds(made.Data, copied.Data) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, copied, kube.AsRead(copied)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing %s: %w", copied.Name, err)
+		}
+	}
+	return nil
+}
+
+// holds is whether every key of the copy is in the Secret.
+func holds(made, copied map[string][]byte) bool {
+	for key := range copied {
+		if len(made[key]) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // allReady is whether every phase is there and none was changed just now.

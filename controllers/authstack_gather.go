@@ -13,6 +13,7 @@ import (
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/stack"
 	"authstack.dev/authstack/internal/stack/storage"
 )
@@ -84,6 +85,14 @@ func (r *AuthStackReconciler) askSecrets(ctx context.Context, s *scope) error {
 		found, err := r.get(ctx, types.NamespacedName{Namespace: s.stack.Namespace, Name: name}, secret)
 		if err != nil {
 			return fmt.Errorf("reading Secret %s: %w", name, err)
+		}
+		if !found {
+			// An operator may have died while it made the Secret anew; then a copy holds its values.
+			found, err = r.get(ctx, types.NamespacedName{Namespace: s.stack.Namespace, Name: kube.ReplacementName(name)}, secret)
+			if err != nil {
+				return fmt.Errorf("reading Secret %s: %w", kube.ReplacementName(name), err)
+			}
+			found = found && kube.IsReplacement(secret, name, s.stack.Name)
 		}
 		if !found {
 			continue

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -97,4 +100,78 @@ func TestSchedule(t *testing.T) {
 	g.Expect(st.Status.LastHandledReconcileAt).To(Equal("now"))
 	g.Expect(st.Status.Latency.LoginP95).To(HavePrefix("2"))
 	g.Expect(w.ready()).To(BeTrue())
+}
+
+// A newer operator plans a key that the Secrets of an older one lack. It is added, wherever the operator
+// dies on the way, and nothing that is in use changes.
+func TestAMissingKeyIsAddedToAGeneratedSecret(t *testing.T) {
+	key := func(w *world, name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: w.namespace, Name: name}
+	}
+	// older is a world whose Secret of the administrator has no email.
+	older := func(t *testing.T) (*world, map[string][]byte) {
+		w := newWorld(t)
+		w.create()
+		w.until("Ready", w.ready)
+		w.settle()
+		secret := &corev1.Secret{}
+		w.must(server.Get(t.Context(), key(w, "sso-authentik-admin"), secret))
+		w.must(server.Delete(t.Context(), secret))
+		delete(secret.Data, "email")
+		secret.ResourceVersion, secret.UID = "", ""
+		w.must(server.Create(t.Context(), secret))
+		w.restart()
+		return w, secret.Data
+	}
+	check := func(t *testing.T, w *world, held map[string][]byte) {
+		g := NewWithT(t)
+		w.until("Ready", w.ready)
+		w.settle()
+		now := &corev1.Secret{}
+		w.must(server.Get(t.Context(), key(w, "sso-authentik-admin"), now))
+		g.Expect(string(now.Data["email"])).To(Equal("root@sso.example.com"))
+		for name, value := range held {
+			g.Expect(string(now.Data[name])).To(Equal(string(value)), "%s was replaced", name)
+		}
+		g.Expect(*now.Immutable).To(BeTrue())
+		var all corev1.SecretList
+		w.list(&all)
+		for _, secret := range all.Items {
+			g.Expect(secret.Name).NotTo(HaveSuffix("-replacement"))
+		}
+	}
+	w, held := older(t)
+	check(t, w, held)
+	for _, write := range []string{"create sso-authentik-admin-replacement", "delete sso-authentik-admin", "create sso-authentik-admin", "delete sso-authentik-admin-replacement"} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("the operator dies at %s, done %v", write, after), func(t *testing.T) {
+				w, held := older(t)
+				died := false
+				w.fault = func(_ int, verb string, done bool) error {
+					if verb == write && done == after && !died {
+						died = true
+						return errors.New("killed")
+					}
+					return nil
+				}
+				w.until("the operator died", func() bool { return died })
+				w.restart()
+				check(t, w, held)
+			})
+		}
+	}
+}
+
+func TestAPlanFromAnOldReadReplacesNoSecret(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	w.create()
+	w.until("Ready", w.ready)
+	live := &corev1.Secret{}
+	w.must(server.Get(t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "sso-authentik-admin"}, live))
+	desired := live.DeepCopy()
+	desired.Data["password"] = []byte("made from an old read")
+	changed, err := w.stacks.applier.ApplySecret(t.Context(), nil, desired, live)
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+	g.Expect(changed).To(BeFalse())
+	g.Expect(err.Error()).NotTo(ContainSubstring(string(live.Data["password"])))
 }

@@ -19,7 +19,8 @@ import (
 // ApplySecret makes a Secret exist. Unlike other objects it is never forced: a Secret holds what was
 // generated once, so an absent one is created and not applied (two creations conflict, two applies
 // would replace a password that a database already knows), and a present one is only updated from the
-// version that was read.
+// version that was read. What is immutable holds generated values: keys that are missing are added, and
+// none that is there is ever replaced.
 func (a *Applier) ApplySecret(ctx context.Context, owner client.Object, desired, live *corev1.Secret) (changed bool, err error) {
 	data := secretData(desired)
 	if live == nil {
@@ -32,6 +33,19 @@ func (a *Applier) ApplySecret(ctx context.Context, owner client.Object, desired,
 			return false, fmt.Errorf("Secret %s: %w", desired.Name, err)
 		}
 		return true, nil
+	}
+	if generated(desired) {
+		if data, err = complete(live.Data, data, desired.Name); err != nil {
+			return false, err
+		}
+		if generated(live) && !SameData(live.Data, data) {
+			wanted := desired.DeepCopy()
+			wanted.Data, wanted.StringData = data, nil
+			if err := a.replace(ctx, owner, live, wanted); err != nil {
+				return false, fmt.Errorf("adding to Secret %s: %w", desired.Name, err)
+			}
+			return true, nil
+		}
 	}
 	updated := live.DeepCopy()
 	if err := a.own(owner, updated); err != nil {
