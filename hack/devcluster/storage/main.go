@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"k8s.io/client-go/kubernetes"
@@ -15,39 +17,47 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 
+	"authstack.dev/authstack/hack/devcluster/storage/ceph"
 	"authstack.dev/authstack/hack/devcluster/storage/local"
 )
 
-// medium is something volumes can lie on: one folder each beside this file.
-type medium struct {
-	// provisioner is the name that storage classes use for it.
-	provisioner string
-	// open makes it ready to be asked.
-	open func(dir, node string) (controller.Provisioner, error)
-}
-
-// media lists them. A replicated one (Ceph) is one more entry here.
-var media = []medium{
-	{local.Name, func(dir, node string) (controller.Provisioner, error) { return local.New(dir, node) }},
+// options say where things lie.
+type options struct {
+	kubeconfig string
+	// dir is where volumes are kept; each medium has a folder in it.
+	dir string
+	// node is the name of the one node that can use them.
+	node string
+	// ceph is the path of ceph.conf; empty if the cluster has no Ceph.
+	ceph string
+	// run and registry are for the sockets of the CSI driver of Ceph's volumes.
+	run, registry string
 }
 
 func main() {
 	klog.InitFlags(nil)
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the cluster")
-	dir := flag.String("dir", "", "where volumes are kept; each medium has a folder in it")
-	node := flag.String("node", "", "name of the one node that can use them")
+	var o options
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the cluster")
+	flag.StringVar(&o.dir, "dir", "", "where volumes are kept; each medium has a folder in it")
+	flag.StringVar(&o.node, "node", "", "name of the one node that can use them")
+	flag.StringVar(&o.ceph, "ceph", "", "ceph.conf of the Ceph to provision from; none if empty")
+	flag.StringVar(&o.run, "run", "", "folder for sockets, needed with --ceph")
+	flag.StringVar(&o.registry, "kubelet-registry", "", "where the kubelet looks for CSI drivers, needed with --ceph")
 	flag.Parse()
-	if err := run(*kubeconfig, *dir, *node); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := serve(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "storage:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, dir, node string) error {
-	if dir == "" || node == "" {
-		return fmt.Errorf("--dir and --node are needed")
+// serve answers claims until the context ends or a medium fails.
+func serve(ctx context.Context, o options) error {
+	if o.dir == "" || o.node == "" || o.ceph != "" && (o.run == "" || o.registry == "") {
+		return errors.New("--dir and --node are needed, and with --ceph also --run and --kubelet-registry")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -55,20 +65,36 @@ func run(kubeconfig, dir, node string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 2)
 
-	for _, m := range media {
-		provisioner, err := m.open(dir, node)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.provisioner, err)
-		}
-		// One process serves the cluster, so there is nothing to elect.
-		go controller.NewProvisionController(ctx, client, m.provisioner, provisioner,
-			controller.LeaderElection(false),
-			controller.AddFinalizer(true),
-		).Run(ctx)
+	directories, err := local.New(o.dir, o.node)
+	if err != nil {
+		return fmt.Errorf("%s: %w", local.Name, err)
 	}
-	<-ctx.Done()
-	return nil
+	go provision(ctx, client, local.Name, directories)
+	if o.ceph != "" {
+		images := ceph.NewProvisioner(o.ceph)
+		go provision(ctx, client, ceph.Name, images)
+		go func() { failed <- images.Expand(ctx, client) }()
+		go func() {
+			failed <- ceph.Serve(ctx, o.ceph, o.node, ceph.Places{Volumes: filepath.Join(o.dir, "ceph"), Run: o.run, Registry: o.registry})
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// provision answers the claims of storage classes that name the provisioner.
+// One process serves the cluster, so there is nothing to elect.
+func provision(ctx context.Context, client kubernetes.Interface, name string, medium controller.Provisioner) {
+	controller.NewProvisionController(ctx, client, name, medium,
+		controller.LeaderElection(false),
+		controller.AddFinalizer(true),
+	).Run(ctx)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,6 +22,8 @@ Go modules and Debian packages and cached; only the first run takes minutes.
   export KUBECONFIG=$(devcluster kubeconfig)
   devcluster load redis postgres:17    make images and bring them into the node
   devcluster addon postgres-operator   Zalando's operator, ready to use
+  devcluster up --ceph                 the same with a real Ceph: storage class ceph-block
+  devcluster ceph osd stop 1           break it; see devcluster ceph --help
   devcluster down                      leave the machine as it was
 
 The API server runs on the host, the node in namespaces of its own. Programs on
@@ -50,7 +51,7 @@ func newRoot() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&o.state, "state-dir", "",
 		"folder of the cluster's state (default $"+layout.StateVariable+" or "+layout.DefaultState+"); two folders, two clusters")
-	root.AddCommand(newUp(o), newDown(o), newStatus(o), newLoad(o), newImages(o), newKubeconfig(o), newAddon(o), newKubectl(o), newEnvtestAssets(o), newSupervise(o))
+	root.AddCommand(newUp(o), newDown(o), newStatus(o), newLoad(o), newImages(o), newKubeconfig(o), newAddon(o), newCeph(o), newKubectl(o), newEnvtestAssets(o), newSupervise(o))
 	return root
 }
 
@@ -65,9 +66,6 @@ whose parts died is started again with its data. One that cannot be healed, or
 that a reboot ended, is replaced by a new one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if ceph {
-				return errors.New("--ceph is not there yet: it comes with the storage issue, as a folder storage/ceph beside storage/local; until then use the storage class local-path")
-			}
 			c, err := o.cluster()
 			if err != nil {
 				return err
@@ -77,7 +75,7 @@ that a reboot ended, is replaced by a new one.`,
 					return err
 				}
 			}
-			if err := c.Up(cmd.Context(), wait || len(with) > 0); err != nil {
+			if err := c.Up(cmd.Context(), wait || len(with) > 0, ceph); err != nil {
 				return err
 			}
 			for _, name := range with {
@@ -89,7 +87,7 @@ that a reboot ended, is replaced by a new one.`,
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until the node and the cluster's DNS are ready")
-	cmd.Flags().BoolVar(&ceph, "ceph", false, "also run a real Ceph (not there yet)")
+	cmd.Flags().BoolVar(&ceph, "ceph", false, "also run a real Ceph, and volumes on it: the storage class ceph-block; kept until down")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "add-ons to install: "+strings.Join(addon.Names(), ", "))
 	return cmd
 }

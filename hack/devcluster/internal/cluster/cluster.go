@@ -42,6 +42,16 @@ type record struct {
 	// Boot is the boot of the machine that the cluster was made in: nothing but
 	// files outlives a reboot.
 	Boot string `json:"boot"`
+	// Ceph is the identity of the cluster's Ceph; empty if it has none.
+	Ceph string `json:"ceph,omitempty"`
+}
+
+func (c *Cluster) writeRecord(r record) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.recordFile(), data, 0o644)
 }
 
 func (c *Cluster) recordFile() string { return c.Layout.InState("cluster.json") }
@@ -138,16 +148,23 @@ func (c *Cluster) Apply(ctx context.Context, manifests []byte, args ...string) e
 }
 
 // manifests returns those in the folder, as one document, filled in.
-func (c *Cluster) manifests(plan network.Plan) ([]byte, error) {
+func (c *Cluster) manifests(setup parts.Setup) ([]byte, error) {
 	files, err := filepath.Glob(c.Layout.InSource("manifests", "*.yaml"))
 	if err != nil {
 		return nil, err
+	}
+	if setup.CephFSID != "" {
+		more, err := filepath.Glob(c.Layout.InSource("manifests", "ceph", "*.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
 	}
 	built := sha256.New()
 	if err := gobuild.HashTree(built, c.Layout.InSource("coredns"), func(string) bool { return true }); err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("${DNS}", plan.DNS().String(), "${COREDNS}", hex.EncodeToString(built.Sum(nil)[:8]))
+	fill := strings.NewReplacer("${DNS}", setup.Network.DNS().String(), "${COREDNS}", hex.EncodeToString(built.Sum(nil)[:8]))
 	var all bytes.Buffer
 	for _, file := range files {
 		data, err := os.ReadFile(file)

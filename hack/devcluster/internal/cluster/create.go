@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -47,11 +46,7 @@ func (c *Cluster) create(ctx context.Context, setup parts.Setup, kubernetes, sto
 	if err := c.install(&setup, kubernetes, storage); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(record{Network: setup.Network, Boot: bootID()}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.recordFile(), data, 0o644); err != nil {
+	if err := c.writeRecord(record{Network: setup.Network, Boot: bootID(), Ceph: setup.CephFSID}); err != nil {
 		return err
 	}
 	if err := c.start(ctx, setup); err != nil {

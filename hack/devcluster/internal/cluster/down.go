@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
-	"time"
 
 	"authstack.dev/authstack/hack/devcluster/internal/node"
 	"authstack.dev/authstack/hack/devcluster/internal/parts"
@@ -44,20 +43,23 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PART\tPID\tSTATE\tLOG")
-	for _, name := range append([]string{"supervisor"}, c.partNames()...) {
-		pid, ok := supervisor.PID(c.Layout, name, alive)
+	for _, part := range c.parts() {
+		pid, ok := supervisor.PID(c.Layout, part.Name, alive)
 		state := "running"
-		if !ok {
+		switch {
+		case part.Held():
+			pid, state = 0, "stopped on order"
+		case !ok:
 			state = "not running"
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", name, pid, state, supervisor.LogFile(c.Layout, name))
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", part.Name, pid, state, supervisor.LogFile(c.Layout, part.Name))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nAPI server  %s\nnode        %s\npods        %s\nServices    %s, DNS at %s\nkubeconfig  %s\n",
 		parts.Setup{Network: r.Network}.Server(), r.Network.Node(), r.Network.Pods, r.Network.Services, r.Network.DNS(), c.Layout.Kubeconfig())
-	if err := c.waitReady(ctx, time.Second); err != nil {
+	if err := c.waitReady(ctx, healthyWithin); err != nil {
 		fmt.Fprintf(out, "ready       no: %v\n", err)
 		return ErrNotReady
 	}
@@ -65,16 +67,13 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func (c *Cluster) partNames() []string {
+// parts lists what should run, the supervisor first.
+func (c *Cluster) parts() []parts.Part {
 	list, err := parts.Read(supervisor.PartsFile(c.Layout))
 	if err != nil {
-		return nil
+		list = nil
 	}
-	var names []string
-	for _, part := range list {
-		names = append(names, part.Name)
-	}
-	return names
+	return append([]parts.Part{{Name: "supervisor"}}, list...)
 }
 
 // deadParts lists the parts that should run and do not.
@@ -84,9 +83,9 @@ func (c *Cluster) deadParts() []string {
 		return nil
 	}
 	var dead []string
-	for _, name := range append([]string{"supervisor"}, c.partNames()...) {
-		if _, ok := supervisor.PID(c.Layout, name, alive); !ok {
-			dead = append(dead, name)
+	for _, part := range c.parts() {
+		if _, ok := supervisor.PID(c.Layout, part.Name, alive); !ok && !part.Held() {
+			dead = append(dead, part.Name)
 		}
 	}
 	return dead

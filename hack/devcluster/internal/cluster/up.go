@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"authstack.dev/authstack/hack/devcluster/internal/ceph"
 	"authstack.dev/authstack/hack/devcluster/internal/hostpkg"
 	"authstack.dev/authstack/hack/devcluster/internal/kubeapi"
 	"authstack.dev/authstack/hack/devcluster/internal/node"
@@ -18,17 +19,18 @@ import (
 
 const (
 	// healthyWithin is how long a cluster that should be healthy may take to show it.
-	healthyWithin = 3 * time.Second
+	healthyWithin = 5 * time.Second
 	// readyWithin is generous: a busy machine with two cores needs 20 seconds.
 	readyWithin = 4 * time.Minute
 	// healedWithin is how long the old cluster is waited for before a new one is made.
 	healedWithin = 90 * time.Second
 )
 
-// Up makes sure that the cluster runs. What is there and healthy is left alone;
+// Up makes sure that the cluster runs, with a Ceph if that is asked for or there
+// already. What is there and healthy is left alone;
 // what is there and damaged is started again with its data; and if that cannot
 // work, or does not, a new cluster takes its place.
-func (c *Cluster) Up(ctx context.Context, wait bool) error {
+func (c *Cluster) Up(ctx context.Context, wait, withCeph bool) error {
 	if os.Getuid() != 0 {
 		return errors.New("a cluster needs namespaces, mounts and cgroups: run this as root")
 	}
@@ -36,6 +38,17 @@ func (c *Cluster) Up(ctx context.Context, wait bool) error {
 		return hostpkg.Install(ctx, hostpkg.Node)
 	}); err != nil {
 		return err
+	}
+	// A cluster that has a Ceph keeps it until it is taken down.
+	if r, err := c.readRecord(); err == nil && r.Ceph != "" {
+		withCeph = true
+	}
+	if withCeph {
+		if err := c.Progress.Step("installing Debian packages for Ceph", func() error {
+			return hostpkg.Install(ctx, hostpkg.Ceph)
+		}); err != nil {
+			return err
+		}
 	}
 	setup := parts.Setup{Layout: c.Layout, PauseImage: pauseImage, Snapshotter: snapshotter(c.Layout.State)}
 	kubernetes, err := c.Kubernetes(ctx)
@@ -53,8 +66,19 @@ func (c *Cluster) Up(ctx context.Context, wait bool) error {
 	defer unlock()
 
 	old, damage := c.inspect(ctx)
+	if withCeph {
+		setup.CephFSID = newUUID()
+	}
 	if damage == nil {
 		setup.Network = old.Network
+		if old.Ceph != "" {
+			setup.CephFSID = old.Ceph
+		} else if withCeph {
+			old.Ceph = setup.CephFSID
+			if err := c.writeRecord(old); err != nil {
+				return err
+			}
+		}
 		if err := c.install(&setup, kubernetes, storage); err != nil {
 			return err
 		}
@@ -62,7 +86,7 @@ func (c *Cluster) Up(ctx context.Context, wait bool) error {
 		if err != nil {
 			return err
 		}
-		if same && c.equipped(setup) && supervisor.Running(c.Layout) && c.waitReady(ctx, healthyWithin) == nil {
+		if same && c.equipped(setup) && supervisor.Running(c.Layout) && c.cephUndisturbed(setup) && c.waitReady(ctx, healthyWithin) == nil {
 			c.Progress.Say("the cluster is up and ready")
 			return nil
 		}
@@ -145,6 +169,11 @@ func (c *Cluster) start(ctx context.Context, setup parts.Setup) error {
 	if err := c.writeConfig(setup); err != nil {
 		return err
 	}
+	if setup.CephFSID != "" {
+		if err := c.Progress.Step("making Ceph's stores", func() error { return ceph.Ceph{Setup: setup}.Prepare(ctx) }); err != nil {
+			return err
+		}
+	}
 	return supervisor.Start(ctx, c.Layout, c.Layout.InState("bin", "devcluster"))
 }
 
@@ -157,8 +186,11 @@ func (c *Cluster) equip(ctx context.Context, setup parts.Setup) error {
 	if err := builder.Load(ctx, setup.Snapshotter, pauseImage, "coredns"); err != nil {
 		return err
 	}
-	manifests, err := c.manifests(setup.Network)
+	manifests, err := c.manifests(setup)
 	if err != nil {
+		return err
+	}
+	if err := c.equipCeph(ctx, setup); err != nil {
 		return err
 	}
 	if err := c.Apply(ctx, manifests); err != nil {
@@ -172,7 +204,7 @@ func (c *Cluster) equippedFile() string { return c.Layout.InState("config", "equ
 
 // equipped tells whether the cluster has what equip would give it.
 func (c *Cluster) equipped(setup parts.Setup) bool {
-	now, err := c.manifests(setup.Network)
+	now, err := c.manifests(setup)
 	before, errBefore := os.ReadFile(c.equippedFile())
 	return err == nil && errBefore == nil && bytes.Equal(now, before)
 }
@@ -201,7 +233,17 @@ func (c *Cluster) waitReady(ctx context.Context, timeout time.Duration) error {
 		if err := api.NodeReady(ctx, parts.NodeName); err != nil {
 			return err
 		}
-		return api.DeploymentReady(ctx, "kube-system", "coredns")
+		if err := api.DeploymentReady(ctx, "kube-system", "coredns"); err != nil {
+			return err
+		}
+		storage, err := c.Ceph()
+		if errors.Is(err, ErrNoCeph) {
+			return nil
+		}
+		if err := storage.Ready(ctx); err != nil {
+			return fmt.Errorf("ceph: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("the cluster is not ready %w\nlogs are in %s", err, c.Layout.InState("log"))

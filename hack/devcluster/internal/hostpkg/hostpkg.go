@@ -19,6 +19,13 @@ var Node = []string{
 	"iptables", "conntrack", "iproute2", "util-linux", "mount",
 }
 
+// Ceph is what a Ceph and the attaching of its images need: Debian 12 has Ceph
+// 16.2.15. qemu's packages are for qemu-storage-daemon and its rbd driver.
+var Ceph = []string{
+	"ceph-mon", "ceph-mgr", "ceph-osd", "ceph-common",
+	"qemu-system-common", "qemu-block-extra", "e2fsprogs",
+}
+
 // Images is what building images out of Debian packages needs.
 var Images = []string{"mmdebstrap", "debian-archive-keyring"}
 
@@ -87,9 +94,15 @@ func disableServices(ctx context.Context, installed []string) error {
 	if !command.Exists("/run/systemd/system") {
 		return nil
 	}
+	units := map[string][]string{
+		"containerd":  {"containerd.service"},
+		"ceph-common": {"ceph.target", "ceph-crash.service", "rbdmap.service"},
+	}
 	for _, name := range installed {
-		if name == "containerd" {
-			return command.Do(ctx, "systemctl", "disable", "--quiet", "containerd.service")
+		for _, unit := range units[name] {
+			if err := command.Do(ctx, "systemctl", "disable", "--quiet", unit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

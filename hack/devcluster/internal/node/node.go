@@ -30,6 +30,11 @@ func Enter(l layout.Layout, argv ...string) []string {
 	return append([]string{"nsenter", "--net=" + netFile(l), "--mount=" + mountFile(l), "--"}, argv...)
 }
 
+// EnterMounts is Enter with the network of the host.
+func EnterMounts(l layout.Layout, argv ...string) []string {
+	return append([]string{"nsenter", "--mount=" + mountFile(l), "--"}, argv...)
+}
+
 // Intact tells whether the namespaces and the cable are there.
 func Intact(ctx context.Context, l layout.Layout) bool {
 	return command.Do(ctx, Enter(l, "ip", "link", "show", uplink)...) == nil &&

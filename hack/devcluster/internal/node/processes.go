@@ -103,8 +103,12 @@ func Kill(ctx context.Context, l layout.Layout, choose func(Process) bool) error
 func Everything(Process) bool { return true }
 
 // Parts chooses what the supervisor starts, and not the pods: their shims keep
-// running, and the next containerd finds them.
-func Parts(p Process) bool { return !p.Pod && !isShim(p) }
+// running, and the next containerd finds them; so do the daemons that pods have
+// Ceph's volumes from.
+func Parts(p Process) bool { return !p.Pod && !isShim(p) && !hasVolume(p) }
+
+// hasVolume knows qemu-storage-daemon, by the 15 bytes that the kernel keeps.
+func hasVolume(p Process) bool { return p.Name == "qemu-storage-da" }
 
 func isShim(p Process) bool { return strings.HasPrefix(p.Name, "containerd-shim") }
 

@@ -16,7 +16,7 @@ func (s Setup) kubeletArgs() []string {
 
 // Files are the configuration files of the node's parts, by name.
 func (s Setup) Files() map[string]string {
-	return map[string]string{
+	files := map[string]string{
 		"kubelet.yaml":               s.kubeletConfig(),
 		"kube-proxy.yaml":            s.kubeProxyConfig(),
 		"containerd.toml":            s.containerdConfig(),
@@ -24,6 +24,10 @@ func (s Setup) Files() map[string]string {
 		// Empty but there: pods ask the cluster's DNS, which asks nobody.
 		"resolv.conf": "# The cluster's DNS answers for the cluster's names; there is nobody else to ask.\n",
 	}
+	if s.CephFSID != "" {
+		files["ceph.conf"] = s.cephConfig()
+	}
+	return files
 }
 
 func (s Setup) kubeletConfig() string {

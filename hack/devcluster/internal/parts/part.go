@@ -25,9 +25,23 @@ type Part struct {
 	Argv []string `json:"argv"`
 	// OnNode parts run in the node's namespaces.
 	OnNode bool `json:"onNode,omitempty"`
+	// SeesMounts parts run in the node's mount namespace alone: what they mount
+	// is the kubelet's to use, while their network is the host's.
+	SeesMounts bool `json:"seesMounts,omitempty"`
+	// Hold is a file; while it is there the part is not started.
+	Hold string `json:"hold,omitempty"`
 	// After is an address (tcp://… or unix://…) that must answer first. Without
 	// it a part would only fail, wait and be started again.
 	After string `json:"after,omitempty"`
+}
+
+// Held tells whether the part is kept from being started.
+func (p Part) Held() bool {
+	if p.Hold == "" {
+		return false
+	}
+	_, err := os.Lstat(p.Hold)
+	return err == nil
 }
 
 // Setup is all that rendering needs to know.
@@ -40,6 +54,8 @@ type Setup struct {
 	Snapshotter string
 	// PauseImage is what sandboxes run.
 	PauseImage string
+	// CephFSID is the identity of the cluster's Ceph; empty if it has none.
+	CephFSID string
 }
 
 // Server is the API server's address.
@@ -60,7 +76,8 @@ func (s Setup) All() []Part {
 	program := func(name string, args ...string) []string {
 		return append([]string{s.Kubernetes, name}, args...)
 	}
-	return []Part{
+	storage := []string{s.Storage, "--kubeconfig=" + s.config("storage.kubeconfig"), "--dir=" + s.Layout.InState("volumes"), "--node=" + NodeName}
+	list := []Part{
 		{Name: "etcd", Argv: program("etcd", s.etcdArgs()...)},
 		{Name: "containerd", OnNode: true, Argv: []string{"containerd", "--config", s.config("containerd.toml")}},
 		{Name: "kube-apiserver", Argv: program("kube-apiserver", s.apiserverArgs()...), After: "tcp://" + s.Network.Host().String() + ":2379"},
@@ -68,8 +85,12 @@ func (s Setup) All() []Part {
 		{Name: "kube-scheduler", Argv: program("kube-scheduler", s.schedulerArgs()...), After: s.apiserver()},
 		{Name: "kubelet", OnNode: true, Argv: program("kubelet", s.kubeletArgs()...), After: "unix://" + s.Layout.Socket()},
 		{Name: "kube-proxy", OnNode: true, Argv: program("kube-proxy", "--config="+s.config("kube-proxy.yaml")), After: s.apiserver()},
-		{Name: "storage", Argv: []string{s.Storage, "--kubeconfig=" + s.config("storage.kubeconfig"), "--dir=" + s.Layout.InState("volumes"), "--node=" + NodeName}, After: s.apiserver()},
 	}
+	if s.CephFSID != "" {
+		list = append(list, s.cephParts()...)
+		storage = append(storage, "--ceph="+s.CephConf(), "--run="+s.Layout.InState("run"), "--kubelet-registry="+s.Layout.InState("kubelet", "plugins_registry"))
+	}
+	return append(list, Part{Name: "storage", SeesMounts: true, Argv: storage, After: s.apiserver()})
 }
 
 // Write stores the list where the supervisor reads it.

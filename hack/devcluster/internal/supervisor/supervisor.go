@@ -108,6 +108,14 @@ func keep(ctx context.Context, l layout.Layout, part parts.Part) {
 	const shortest, longest = 200 * time.Millisecond, 5 * time.Second
 	pause := shortest
 	for ctx.Err() == nil {
+		if part.Held() {
+			pause = shortest
+			select {
+			case <-ctx.Done():
+			case <-time.After(shortest):
+			}
+			continue
+		}
 		waitFor(ctx, part.After)
 		began := time.Now()
 		err := runOnce(ctx, l, part)
@@ -133,8 +141,11 @@ func runOnce(ctx context.Context, l layout.Layout, part parts.Part) error {
 	}
 	defer log.Close()
 	argv := part.Argv
-	if part.OnNode {
+	switch {
+	case part.OnNode:
 		argv = node.Enter(l, argv...)
+	case part.SeesMounts:
+		argv = node.EnterMounts(l, argv...)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = "/"
