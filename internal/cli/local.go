@@ -54,7 +54,7 @@ func (l *localTarget) target() (latency.Target, error) {
 	}
 	protected := l.protectedHost
 	if protected == "" {
-		protected = latency.ForwardAuthHost(host)
+		protected = latency.ForwardAuthHost("authstack-latency", host)
 	}
 	return latency.Target{Provider: l.provider, Version: l.version, BaseURL: u.Scheme + "://" + u.Host, Host: host, ForwardAuthHost: protected}, nil
 }
