@@ -49,10 +49,12 @@ func CacheOptions(namespaces []string) cache.Options {
 		DefaultLabelSelector: must(labels.Parse(v1alpha1.StackLabel + ",!" + latency.TestLabel)),
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AuthStack{}:     {Label: labels.Everything()},
-			&v1alpha1.LatencyTest{}:   {Label: labels.Everything()},
-			&storagev1.StorageClass{}: {Label: labels.Everything()},
-			&batchv1.Job{}:            {Label: must(existing(latency.TestLabel))},
+			&v1alpha1.AuthStack{}:         {Label: labels.Everything()},
+			&v1alpha1.LatencyTest{}:       {Label: labels.Everything()},
+			&v1alpha1.LatencyComparison{}: {Label: labels.Everything()},
+			&corev1.Namespace{}:           {Label: must(existing(v1alpha1.ComparisonLabel))},
+			&storagev1.StorageClass{}:     {Label: labels.Everything()},
+			&batchv1.Job{}:                {Label: must(existing(latency.TestLabel))},
 		},
 	}
 	for _, namespace := range namespaces {

@@ -13,7 +13,13 @@ const (
 	// DoubleImagePrefix starts the image names of doubles, stand-ins for products whose images
 	// cannot be had.
 	DoubleImagePrefix = "authstack.dev/double/"
-	// Finalizer of both kinds.
+	// ComparisonLabel on whatever a LatencyComparison made is its name; the labels below are its
+	// namespace, its uid, and the name of the variant.
+	ComparisonLabel          = "authstack.dev/comparison"
+	ComparisonNamespaceLabel = "authstack.dev/comparison-namespace"
+	ComparisonUIDLabel       = "authstack.dev/comparison-uid"
+	VariantLabel             = "authstack.dev/variant"
+	// Finalizer of every kind.
 	Finalizer = "authstack.dev/finalizer"
 )
 
@@ -115,7 +121,10 @@ const (
 	ReasonWaitingForTest = "WaitingForTest"
 	// ReasonCleanUpFailed: what a run made could not be removed.
 	ReasonCleanUpFailed = "CleanUpFailed"
-	// ReasonRunning: the k6 Job is under way.
+	// ReasonRunning: the k6 Job is under way; of a LatencyComparison: the variants are made and measured.
 	ReasonRunning = "Running"
-	// The reasons of a finished LatencyTest are its verdicts: Passed, Failed, Inconclusive, Error.
+	// ReasonCleaningUp: what was made for a LatencyComparison is taken away; the message says what is left.
+	ReasonCleaningUp = "CleaningUp"
+	// The reasons of a finished LatencyTest or LatencyComparison are its verdicts: Passed, Failed,
+	// Inconclusive, Error.
 )

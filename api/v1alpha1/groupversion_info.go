@@ -16,6 +16,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error 
 	scheme.AddKnownTypes(GroupVersion,
 		&AuthStack{}, &AuthStackList{},
 		&LatencyTest{}, &LatencyTestList{},
+		&LatencyComparison{}, &LatencyComparisonList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

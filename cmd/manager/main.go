@@ -107,6 +107,13 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 	if err != nil {
 		return err
 	}
+	err = (&controllers.LatencyComparisonReconciler{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
+		Now: time.Now, Namespaces: splitNamespaces(o.namespaces), Concurrency: o.concurrency,
+	}).SetupWithManager(mgr)
+	if err != nil {
+		return err
+	}
 	if err := ctrlmetrics.Registry.Register(controllers.Metrics(mgr.GetClient(), mgr.GetAPIReader(), splitNamespaces(o.namespaces))); err != nil {
 		return err
 	}

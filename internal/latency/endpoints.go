@@ -40,6 +40,19 @@ func endpoints(provider string, scenario v1alpha1.ScenarioName) []endpoint {
 	return nil
 }
 
+// Wholes are the endpoints that stand for a scenario as a person meets it: the login, the two streams of
+// the dashboard, the question of a reverse proxy. None where the product does not have the scenario.
+func Wholes(provider string, scenario v1alpha1.ScenarioName) []string {
+	known := endpoints(provider, scenario)
+	switch {
+	case len(known) == 0:
+		return nil
+	case scenario == v1alpha1.ScenarioDashboard:
+		return []string{known[0].name, known[1].name}
+	}
+	return []string{known[0].name}
+}
+
 // ForwardAuthHost is the application whose forward-auth check is measured on Authelia: a sibling of
 // the portal, since Authelia only answers for hosts of its cookie domain. The access control rules
 // must allow it to the test user.

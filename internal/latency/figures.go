@@ -10,6 +10,9 @@ import (
 // maxEndpoints is how many endpoints of a scenario the status takes.
 const maxEndpoints = 64
 
+// Figures are the scenarios of the plan with what a run measured of them, as Judge puts them into its outcome.
+func Figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult { return figures(plan, run) }
+
 // figures are the scenarios of the plan for the status, in its order; endpoints in the order in which
 // they happen, the whole first, and any that only this installation has (a login stage of its own) last.
 func figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult {

@@ -1,4 +1,4 @@
-// Package report shows the result of a LatencyTest: as a table, JSON, Markdown or one HTML file.
+// Package report shows the result of a LatencyTest or a LatencyComparison: as a table, JSON, Markdown or one HTML file.
 package report
 
 import (
@@ -11,11 +11,11 @@ import (
 // APIVersion names the JSON form of a report and its version.
 const APIVersion = "authstack.dev/report/v1"
 
-// Report is one LatencyTest for people and programs. Its JSON form is stable; fields are only added.
+// Report is one LatencyTest, or one LatencyComparison, for people and programs. Its JSON form is stable; fields are only added.
 type Report struct {
 	APIVersion  string    `json:"apiVersion"`
 	GeneratedAt time.Time `json:"generatedAt"`
-	// Namespace and Name of the LatencyTest.
+	// Namespace and Name of the LatencyTest or LatencyComparison.
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
 	Subject   Subject `json:"subject"`
@@ -38,6 +38,10 @@ type Report struct {
 	Generator      *result.Generator `json:"generator,omitempty"`
 	// Plots are the distributions of the wholes; absent without the full histograms.
 	Plots []Plot `json:"plots,omitempty"`
+	// Variants and Pairs are those of a LatencyComparison; a LatencyTest has none. Scenarios are then the
+	// wholes of all variants.
+	Variants []Variant `json:"variants,omitempty"`
+	Pairs    []Pair    `json:"pairs,omitempty"`
 	// Others are further tests in the same file.
 	Others []*Report `json:"others,omitempty"`
 }
@@ -63,6 +67,8 @@ type Row struct {
 	// Scenario is called name in the file: scenarios[] are rows of name and endpoint.
 	Scenario string `json:"name"`
 	Endpoint string `json:"endpoint"`
+	// Variant that it was measured of, in a comparison.
+	Variant  string `json:"variant,omitempty"`
 	Requests int64  `json:"requests"`
 	Failed   int64  `json:"failed"`
 
@@ -120,11 +126,7 @@ func New(in Input) *Report {
 		}
 	}
 	if s := status.Subject; s != nil {
-		r.Subject = Subject{
-			Stack: s.Stack, StackGeneration: s.StackGeneration, IdentityProvider: s.IdentityProvider, Version: s.Version,
-			Double: s.Double, Database: s.Database, DatabaseVersion: s.DatabaseVersion, StorageClass: s.StorageClass,
-			Medium: string(s.Medium), Durability: string(s.Durability), Cache: s.Cache,
-		}
+		r.Subject = subjectOf(s)
 	}
 	if status.StartedAt != nil {
 		r.StartedAt = &status.StartedAt.Time
@@ -132,16 +134,7 @@ func New(in Input) *Report {
 	if status.CompletedAt != nil {
 		r.CompletedAt = &status.CompletedAt.Time
 	}
-	for _, s := range status.Scenarios {
-		for _, e := range s.Endpoints {
-			r.Scenarios = append(r.Scenarios, Row{
-				Scenario: string(s.Name), Endpoint: e.Name, Requests: e.Requests, Failed: e.Failed,
-				P50Micros: e.P50Micros, P90Micros: e.P90Micros, P95Micros: e.P95Micros, P99Micros: e.P99Micros,
-				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros, Unsupported: e.Unsupported,
-				RequestsPerSecondMilli: e.RequestsPerSecondMilli, Phases: e.Phases,
-			})
-		}
-	}
+	r.Scenarios = rowsOf(status.Scenarios)
 	for _, o := range status.Objectives {
 		r.Objectives = append(r.Objectives, Objective{
 			Scenario: string(o.Scenario), Endpoint: o.Endpoint, Percentile: o.Percentile,
@@ -158,6 +151,29 @@ func New(in Input) *Report {
 		r.Plots = plots(status.Scenarios, in.Run)
 	}
 	return r
+}
+
+func subjectOf(s *v1alpha1.Subject) Subject {
+	return Subject{
+		Stack: s.Stack, StackGeneration: s.StackGeneration, IdentityProvider: s.IdentityProvider, Version: s.Version,
+		Double: s.Double, Database: s.Database, DatabaseVersion: s.DatabaseVersion, StorageClass: s.StorageClass,
+		Medium: string(s.Medium), Durability: string(s.Durability), Cache: s.Cache,
+	}
+}
+
+func rowsOf(scenarios []v1alpha1.ScenarioResult) []Row {
+	rows := []Row{}
+	for _, s := range scenarios {
+		for _, e := range s.Endpoints {
+			rows = append(rows, Row{
+				Scenario: string(s.Name), Endpoint: e.Name, Requests: e.Requests, Failed: e.Failed,
+				P50Micros: e.P50Micros, P90Micros: e.P90Micros, P95Micros: e.P95Micros, P99Micros: e.P99Micros,
+				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros, Unsupported: e.Unsupported,
+				RequestsPerSecondMilli: e.RequestsPerSecondMilli, Phases: e.Phases,
+			})
+		}
+	}
+	return rows
 }
 
 // Merge puts several reports into one file: the first is the report, the rest are its others. Nil for none.

@@ -111,6 +111,7 @@ func TestGolden(t *testing.T) {
 		"passed-double": New(sample(540, true)),
 		"failed":        New(failed),
 		"two":           Merge(New(sample(540, false)), New(failed)),
+		"comparison":    compared(),
 	}
 	// A test that never got a result has neither figures nor plots.
 	none := sample(540, false)

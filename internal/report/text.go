@@ -35,6 +35,10 @@ func table(b *strings.Builder, r *Report) {
 	if about := describe(r.Subject); about != "" {
 		fmt.Fprintf(b, "%s\n", about)
 	}
+	if len(r.Variants) > 0 {
+		compareTable(b, r)
+		return
+	}
 	if len(r.Scenarios) > 0 {
 		rows := [][]string{columns}
 		for i, row := range r.Scenarios {
@@ -145,6 +149,10 @@ func markdown(b *bytes.Buffer, r *Report) {
 		fmt.Fprintf(b, "> **%s**\n\n", cell(doubleWarning(r.Subject)))
 	}
 	fmt.Fprintf(b, "%s\n\nStack `%s`: %s.\n", cell(r.Message), r.Subject.Stack, cell(describe(r.Subject)))
+	if len(r.Variants) > 0 {
+		compareMarkdown(b, r)
+		return
+	}
 	if len(r.Scenarios) > 0 {
 		fmt.Fprintf(b, "\n| %s |\n|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)-2))
 		for _, row := range r.Scenarios {

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
+)
+
+// Variant is one of the stacks of a LatencyComparison, as it was measured.
+type Variant struct {
+	Name string `json:"name"`
+	// Patch that makes it of the base; absent where it is the base itself.
+	Patch   json.RawMessage `json:"patch,omitempty"`
+	Subject Subject         `json:"subject"`
+	// Rounds in which it was measured and every guard held.
+	Rounds int32 `json:"rounds"`
+	// DurabilityNote says what a crash can take from it.
+	DurabilityNote string `json:"durabilityNote,omitempty"`
+	// Scenarios over all rounds, one row for each endpoint.
+	Scenarios []Row  `json:"scenarios"`
+	Plots     []Plot `json:"plots,omitempty"`
+}
+
+// Pair is the ratio of a percentile of one variant to that of another, with its 95 % confidence interval.
+// Ratio is 0 where there were too few rounds for any.
+type Pair struct {
+	Variant    string  `json:"variant"`
+	Against    string  `json:"against"`
+	Scenario   string  `json:"scenario"`
+	Endpoint   string  `json:"endpoint"`
+	Percentile int32   `json:"percentile"`
+	Rounds     int32   `json:"rounds"`
+	Ratio      float64 `json:"ratio"`
+	CILow      float64 `json:"ciLow"`
+	CIHigh     float64 `json:"ciHigh"`
+	// SmallestEffect that would have been found in 80 of 100 such comparisons; 0.05 is 5 % slower.
+	SmallestEffect float64              `json:"smallestEffect"`
+	Verdict        v1alpha1.PairVerdict `json:"verdict"`
+}
+
+// ComparisonInput is what the report of a comparison is made from.
+type ComparisonInput struct {
+	// Comparison with its status.
+	Comparison *v1alpha1.LatencyComparison
+	// Variants in the order of the spec.
+	Variants []Variant
+	Now      time.Time
+}
+
+// NewVariant makes the report of a variant. The run is all its rounds merged, or nil, and then there are
+// no plots.
+func NewVariant(status v1alpha1.VariantStatus, patch *runtime.RawExtension, scenarios []v1alpha1.ScenarioResult, run *result.Run) Variant {
+	v := Variant{Name: status.Name, Rounds: status.Rounds, DurabilityNote: status.DurabilityNote, Scenarios: rowsOf(scenarios)}
+	if patch != nil && json.Valid(patch.Raw) {
+		v.Patch = patch.Raw
+	}
+	if status.Subject != nil {
+		v.Subject = subjectOf(status.Subject)
+	}
+	if run != nil {
+		v.Plots = plots(scenarios, run)
+	}
+	return v
+}
+
+// NewComparison makes the report of a comparison. Its subject is the product, its scenarios are the wholes
+// of every variant, each with the name of the variant.
+func NewComparison(in ComparisonInput) *Report {
+	status := in.Comparison.Status
+	r := &Report{
+		APIVersion: APIVersion, GeneratedAt: in.Now.UTC().Truncate(time.Second),
+		Namespace: in.Comparison.Namespace, Name: in.Comparison.Name,
+		Verdict: status.Verdict, Message: status.Message,
+		Scenarios: []Row{}, Objectives: []Objective{}, Guards: []v1alpha1.Guard{},
+		Subject:  Subject{Stack: in.Comparison.Spec.StackRef.Name},
+		Variants: in.Variants, Pairs: []Pair{},
+	}
+	if status.StartedAt != nil {
+		r.StartedAt = &status.StartedAt.Time
+	}
+	if status.CompletedAt != nil {
+		r.CompletedAt = &status.CompletedAt.Time
+	}
+	for _, v := range in.Variants {
+		if r.Subject.IdentityProvider == "" {
+			// What the variants have in common; the rest is theirs.
+			r.Subject = Subject{Stack: r.Subject.Stack, StackGeneration: status.BaseGeneration, IdentityProvider: v.Subject.IdentityProvider,
+				Version: v.Subject.Version, Double: v.Subject.Double}
+		}
+		for i, row := range v.Scenarios {
+			if row.Phases == nil || i == 0 || v.Scenarios[i-1].Scenario != row.Scenario {
+				row.Variant, row.Phases = v.Name, nil
+				r.Scenarios = append(r.Scenarios, row)
+			}
+		}
+	}
+	for _, p := range status.Pairs {
+		r.Pairs = append(r.Pairs, Pair{
+			Variant: p.Variant, Against: p.Against, Scenario: string(p.Scenario), Endpoint: p.Endpoint, Percentile: p.Percentile, Rounds: p.Rounds,
+			Ratio: thousandths(p.RatioPermille), CILow: thousandths(p.CILowPermille), CIHigh: thousandths(p.CIHighPermille),
+			SmallestEffect: thousandths(p.SmallestEffectPermille), Verdict: p.Verdict,
+		})
+	}
+	return r
+}
+
+func thousandths(permille int64) float64 { return float64(permille) / 1000 }
+
+// DropPlots makes the report small.
+func (r *Report) DropPlots() {
+	r.Plots = nil
+	for i := range r.Variants {
+		r.Variants[i].Plots = nil
+	}
+}
+
+// againstFirst are the pairs with the first variant, which are those that a table shows.
+func (r *Report) againstFirst() []Pair {
+	var list []Pair
+	for _, p := range r.Pairs {
+		if p.Against == r.Variants[0].Name {
+			list = append(list, p)
+		}
+	}
+	return list
+}

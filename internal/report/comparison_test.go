@@ -1,0 +1,87 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// compared is the report of a comparison of three variants.
+func compared() *Report {
+	c := &v1alpha1.LatencyComparison{ObjectMeta: metav1.ObjectMeta{Namespace: "sso", Name: "media"}}
+	c.Spec.StackRef.Name = "demo"
+	c.Status = v1alpha1.LatencyComparisonStatus{Verdict: v1alpha1.VerdictPassed, Message: "ceph-strict login p50 is 1.90 (1.82–1.98) of local-strict (Slower).",
+		StartedAt: &metav1.Time{Time: noon}, CompletedAt: &metav1.Time{Time: noon.Add(40 * 60e9)}}
+	in := ComparisonInput{Comparison: c, Now: noon}
+	for _, v := range []struct {
+		name, patch string
+		median      float64
+		medium      v1alpha1.Medium
+		durability  v1alpha1.Durability
+		note        string
+	}{
+		{"local-strict", "", 540, v1alpha1.MediumNodeLocal, v1alpha1.DurabilityStrict, "a crash takes no acknowledged commit"},
+		{"ceph-strict", `{"postgres":{"storage":{"cephRBD":{},"localNVMe":null}}}`, 1020, v1alpha1.MediumCephRBD, v1alpha1.DurabilityStrict, "a crash takes no acknowledged commit"},
+		{"ceph-relaxed", `{"postgres":{"durability":"Relaxed","storage":{"cephRBD":{},"localNVMe":null}}}`, 550, v1alpha1.MediumCephRBD, v1alpha1.DurabilityRelaxed, "acknowledged commits of up to 0.6 s <b>"},
+	} {
+		of := sample(v.median, true)
+		subject := *of.Test.Status.Subject
+		subject.Medium, subject.Durability = v.medium, v.durability
+		status := v1alpha1.VariantStatus{Name: v.name, Rounds: 4, Subject: &subject, DurabilityNote: v.note}
+		var patch *runtime.RawExtension
+		if v.patch != "" {
+			patch = &runtime.RawExtension{Raw: []byte(v.patch)}
+		}
+		in.Variants = append(in.Variants, NewVariant(status, patch, of.Test.Status.Scenarios, of.Run))
+	}
+	pair := func(variant, against, endpoint string, percentile int32, ratio, low, high int64, verdict v1alpha1.PairVerdict) {
+		scenario := v1alpha1.ScenarioDashboard
+		if endpoint == "login" {
+			scenario = v1alpha1.ScenarioLogin
+		}
+		c.Status.Pairs = append(c.Status.Pairs, v1alpha1.PairResult{Variant: variant, Against: against, Scenario: scenario, Endpoint: endpoint, Percentile: percentile,
+			Rounds: 4, RatioPermille: ratio, CILowPermille: low, CIHighPermille: high, SmallestEffectPermille: 62, Verdict: verdict})
+	}
+	pair("ceph-strict", "local-strict", "login", 50, 1900, 1820, 1984, v1alpha1.PairSlower)
+	pair("ceph-strict", "local-strict", "login", 95, 1700, 900, 3211, v1alpha1.PairInconclusive)
+	pair("ceph-strict", "local-strict", "dashboard-parallel", 50, 1010, 980, 1041, v1alpha1.PairNoDifference)
+	pair("ceph-relaxed", "local-strict", "login", 50, 1020, 990, 1049, v1alpha1.PairNoDifference)
+	pair("ceph-relaxed", "ceph-strict", "login", 50, 537, 510, 565, v1alpha1.PairFaster)
+	c.Status.Pairs = append(c.Status.Pairs, v1alpha1.PairResult{Variant: "ceph-relaxed", Against: "local-strict", Scenario: v1alpha1.ScenarioDashboard,
+		Endpoint: "dashboard-sequential", Percentile: 50, Rounds: 1, Verdict: v1alpha1.PairInconclusive})
+	return NewComparison(in)
+}
+
+func TestComparisonNamesEveryVariant(t *testing.T) {
+	r := compared()
+	if len(r.Scenarios) != 9 || r.Scenarios[0].Variant != "local-strict" || r.Scenarios[8].Variant != "ceph-relaxed" {
+		t.Errorf("the rows are not the three wholes of three variants: %+v", r.Scenarios)
+	}
+	if p := r.Pairs[0]; p.Ratio != 1.9 || p.CILow != 1.82 || p.CIHigh != 1.984 || p.Verdict != v1alpha1.PairSlower {
+		t.Errorf("the first pair is %+v", p)
+	}
+	var page bytes.Buffer
+	if err := WriteHTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"DOUBLE: a stand-in ran", "1.82–1.98", "&lt;b&gt;", "&#34;durability&#34;:&#34;Relaxed&#34;", "ceph-relaxed: Dashboard ×8 parallel"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for _, sign := range []string{"http://", "https://", "<script", "src=", "ZgotmplZ", "<no value>", "NaN", "%!", "Inf"} {
+		if strings.Contains(page.String(), sign) {
+			t.Errorf("the page holds %q", sign)
+		}
+	}
+	r.DropPlots()
+	var small bytes.Buffer
+	if err := WriteJSON(&small, r); err != nil || strings.Contains(small.String(), "spectrum") {
+		t.Errorf("plots are left: %v", err)
+	}
+}
