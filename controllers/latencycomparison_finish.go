@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,17 +33,16 @@ func (r *LatencyComparisonReconciler) judge(ctx context.Context, c *compared, ob
 			if slot.Variant != i {
 				continue
 			}
-			test := c.plan.Test(slot)
-			run, err := r.result(ctx, client.ObjectKeyFromObject(test))
+			test := observed[i].Test(slot)
+			run, lost, err := r.result(ctx, test)
 			if err != nil {
-				return r.fail(ctx, c, fmt.Sprintf("the result of %s of variant %s cannot be read: %s", test.Name, variant.Name, err))
+				return kube.Outcome{Err: err}
+			}
+			if lost != nil {
+				return r.fail(ctx, c, fmt.Sprintf("the result of %s of variant %s is lost: %s", test.Name, variant.Name, lost))
 			}
 			m.Add(slot.Round, run)
-			for j := range observed[i].Tests {
-				if observed[i].Tests[j].Name == test.Name {
-					subject = observed[i].Tests[j].Status.Subject
-				}
-			}
+			subject = test.Status.Subject
 		}
 		found := v1alpha1.VariantStatus{Name: variant.Name, Namespace: variant.Namespace, Subject: subject, Rounds: m.Rounds()}
 		if database := observed[i].Stack.Status.Database; database != nil {
@@ -88,14 +88,18 @@ func wholes(scenarios []v1alpha1.ScenarioResult) []v1alpha1.ScenarioResult {
 	return out
 }
 
-// result of a LatencyTest, with its histograms.
-func (r *LatencyComparisonReconciler) result(ctx context.Context, key client.ObjectKey) (*result.Run, error) {
+// result of a LatencyTest, with its histograms; lost is why there is none and will be none.
+func (r *LatencyComparisonReconciler) result(ctx context.Context, test *v1alpha1.LatencyTest) (run *result.Run, lost, err error) {
 	config := &corev1.ConfigMap{}
-	key.Name += "-result"
-	if err := r.Reader.Get(ctx, key, config); err != nil {
-		return nil, err
+	err = r.Reader.Get(ctx, client.ObjectKey{Namespace: test.Namespace, Name: test.Status.ResultName}, config)
+	if apierrors.IsNotFound(err) {
+		return nil, err, nil
 	}
-	return result.Read(strings.NewReader(config.Data["result.txt"]))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the result of %s: %w", test.Name, err)
+	}
+	run, lost = result.Read(strings.NewReader(config.Data[keptResultKey]))
+	return run, lost, nil
 }
 
 // store keeps the report in a ConfigMap of the comparison, without its plots where they do not fit.

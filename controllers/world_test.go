@@ -44,6 +44,8 @@ type world struct {
 	events    *recordedEvents
 	stacks    *AuthStackReconciler
 	tests     *LatencyTestReconciler
+	// comparisons are looked at by a town only; see there.
+	comparisons *LatencyComparisonReconciler
 	// idle stops the kubelet.
 	idle bool
 	// k6 says how the Pod of a Job ends.
@@ -99,6 +101,8 @@ func (w *world) restart() {
 	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users, Database: w.database,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.tests.applier = kube.NewApplier(w.client)
+	w.comparisons = &LatencyComparisonReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Now: func() time.Time { return w.now }}
+	w.comparisons.applier = kube.NewApplier(w.client)
 }
 
 // write passes a write on, between the two chances of a fault.

@@ -65,9 +65,10 @@ type Observed struct {
 	Tests []v1alpha1.LatencyTest
 }
 
-func (o *Observed) test(name string) *v1alpha1.LatencyTest {
+// Test that measured a slot, or nil.
+func (o *Observed) Test(slot Slot) *v1alpha1.LatencyTest {
 	for i := range o.Tests {
-		if o.Tests[i].Name == name {
+		if o.Tests[i].Name == slot.Name() {
 			return &o.Tests[i]
 		}
 	}
@@ -128,7 +129,7 @@ func (p *Plan) Next(observed []Observed, now time.Time) Step {
 	var last time.Time
 	for n, slot := range slots {
 		step := Step{Slot: slot, Progress: p.progress(slot)}
-		test := observed[slot.Variant].test(slot.Name())
+		test := observed[slot.Variant].Test(slot)
 		switch {
 		case test == nil:
 			if n == 0 {
@@ -240,7 +241,7 @@ func Attempt(test *v1alpha1.LatencyTest) string {
 func (p *Plan) Valid(observed []Observed) []Slot {
 	var valid []Slot
 	for _, slot := range p.Slots() {
-		test := observed[slot.Variant].test(slot.Name())
+		test := observed[slot.Variant].Test(slot)
 		if !slot.WarmUp() && test != nil && test.Status.Verdict == v1alpha1.VerdictPassed {
 			valid = append(valid, slot)
 		}

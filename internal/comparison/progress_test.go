@@ -51,7 +51,7 @@ func (s *stage) begun() *stage {
 func (s *stage) measure(step Step, verdict v1alpha1.Verdict) {
 	s.t.Helper()
 	o := &s.observed[step.Slot.Variant]
-	test := o.test(step.Slot.Name())
+	test := o.Test(step.Slot)
 	switch {
 	case step.Action == Measure && test == nil:
 		made := s.plan.Test(step.Slot)

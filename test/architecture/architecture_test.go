@@ -19,7 +19,7 @@ const module = "authstack.dev/authstack/"
 
 // floors is the house from the ground up. A package may import those of its own floor and below.
 var floors = [][]string{
-	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/schedule", "loadtests"},
+	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/schedule", "internal/statistics", "loadtests"},
 	{"internal/stack", "internal/latency"},
 	{"internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
 	{"controllers", "internal/cli"},
