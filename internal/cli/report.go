@@ -26,13 +26,14 @@ var writers = map[string]func(io.Writer, *report.Report) error{
 
 func (a *App) newReportCommand() *cobra.Command {
 	var (
-		files  []string
-		format string
-		plots  string
+		files    []string
+		compared []string
+		format   string
+		plots    string
 	)
 	cmd := &cobra.Command{
-		Use:   "report {LATENCYTEST... | -f report.json...}",
-		Short: "Show what a LatencyTest measured",
+		Use:   "report {LATENCYTEST... | --comparison LATENCYCOMPARISON... | -f report.json...}",
+		Short: "Show what a LatencyTest or a LatencyComparison measured",
 		Long: `Show what LatencyTests measured: the figures of each endpoint, the objectives beside
 them, the guards that say whether the figures can be trusted, and what a crash can take.`,
 		Example: `  # The figures of a test in the terminal, and their distribution
@@ -45,6 +46,9 @@ them, the guards that say whether the figures can be trusted, and what a crash c
   # Two tests in one file, before and after drawn over each other
   DISPLAY report before after -o html > report.html
 
+  # The variants of a comparison, their ratios with intervals, and what each can lose in a crash
+  DISPLAY report --comparison media
+
   # A report that was saved, for a merge request
   DISPLAY report -f report.json -o markdown
 
@@ -55,10 +59,10 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 			if err != nil {
 				return err
 			}
-			if len(names)+len(files) == 0 {
-				return errors.New("name a LatencyTest, or a file with -f")
+			if len(names)+len(compared)+len(files) == 0 {
+				return errors.New("name a LatencyTest, a LatencyComparison with --comparison, or a file with -f")
 			}
-			merged, err := a.collect(cmd.Context(), names, files)
+			merged, err := a.collect(cmd.Context(), names, compared, files)
 			if err != nil {
 				return err
 			}
@@ -72,6 +76,7 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 		ValidArgsFunction: a.completeTests,
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "report.json in place of a LatencyTest; may be given several times")
+	cmd.Flags().StringArrayVar(&compared, "comparison", nil, "name of a LatencyComparison; may be given several times")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, histogram, json, junit, markdown or html")
 	cmd.Flags().StringVar(&plots, "plots", "", "folder to write each plot into, as SVG and PNG")
 	return cmd
@@ -84,15 +89,22 @@ func writerOf(format string) (func(io.Writer, *report.Report) error, error) {
 	return nil, fmt.Errorf("-o %s is not known; write one of %s", format, strings.Join(slices.Sorted(maps.Keys(writers)), ", "))
 }
 
-func (a *App) collect(ctx context.Context, names, files []string) (*report.Report, error) {
+func (a *App) collect(ctx context.Context, names, compared, files []string) (*report.Report, error) {
 	var reports []*report.Report
-	if len(names) > 0 {
+	if len(names)+len(compared) > 0 {
 		k8s, namespace, err := a.cluster.client()
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
 			r, err := a.ofTest(ctx, k8s, client.ObjectKey{Namespace: namespace, Name: name})
+			if err != nil {
+				return nil, err
+			}
+			reports = append(reports, r)
+		}
+		for _, name := range compared {
+			r, err := a.ofComparison(ctx, k8s, client.ObjectKey{Namespace: namespace, Name: name})
 			if err != nil {
 				return nil, err
 			}

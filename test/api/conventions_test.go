@@ -26,7 +26,7 @@ type node struct {
 }
 
 func TestConventions(t *testing.T) {
-	for _, plural := range []string{"authstacks", "latencytests"} {
+	for _, plural := range []string{"authstacks", "latencytests", "latencycomparisons"} {
 		for name, property := range schema(t, plural).Properties {
 			if name != "spec" && name != "status" {
 				continue
@@ -77,7 +77,7 @@ func problems(node node) []string {
 // What a stack prints exists.
 func TestColumnsExist(t *testing.T) {
 	filter := regexp.MustCompile(`\[\?\([^)]*\)]`)
-	for _, plural := range []string{"authstacks", "latencytests"} {
+	for _, plural := range []string{"authstacks", "latencytests", "latencycomparisons"} {
 		for _, column := range definition(t, plural).Spec.Versions[0].AdditionalPrinterColumns {
 			at := schema(t, plural)
 			for _, name := range strings.Split(strings.TrimPrefix(filter.ReplaceAllString(column.JSONPath, ".[]"), "."), ".") {

@@ -48,6 +48,8 @@ func TestSamplesAreOfTheTypes(t *testing.T) {
 			err = yaml.UnmarshalStrict(content, &v1alpha1.AuthStack{})
 		case "LatencyTest":
 			err = yaml.UnmarshalStrict(content, &v1alpha1.LatencyTest{})
+		case "LatencyComparison":
+			err = yaml.UnmarshalStrict(content, &v1alpha1.LatencyComparison{})
 		}
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
@@ -57,7 +59,7 @@ func TestSamplesAreOfTheTypes(t *testing.T) {
 
 // Together the manifests in testdata/full set every field of both specs, so the test above is about all.
 func TestFullManifestsSetEveryField(t *testing.T) {
-	for kind, plural := range map[string]string{"AuthStack": "authstacks", "LatencyTest": "latencytests"} {
+	for kind, plural := range map[string]string{"AuthStack": "authstacks", "LatencyTest": "latencytests", "LatencyComparison": "latencycomparisons"} {
 		set := map[string]bool{}
 		for _, path := range manifests(t) {
 			if found := object(t, file(t, path), ""); strings.Contains(path, "full") && found.GetKind() == kind {
