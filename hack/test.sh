@@ -11,8 +11,8 @@ all=(unit verify lint api durability loadtests doubles devcluster e2e)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
-# What tests run for real: PostgreSQL, Redis, Prometheus, fio.
-packages() { "$root/hack/install-packages.sh" postgresql redis-server prometheus fio; }
+# What tests run for real: PostgreSQL, Redis, Prometheus, fio, a browser.
+packages() { "$root/hack/install-packages.sh" postgresql redis-server prometheus fio chromium; }
 
 devcluster() { [ -x "$root/bin/devcluster" ] && [ -n "${devcluster_fresh:-}" ] || { make --no-print-directory bin/devcluster && devcluster_fresh=1; }; }
 

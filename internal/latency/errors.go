@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"authstack.dev/authstack/internal/result"
 )
@@ -110,7 +111,9 @@ func exitError(code int32, run *result.Run) string {
 				}
 			}
 			if run.StopError != "" {
-				return "k6 gave up: " + clip(run.StopError, 200) + "."
+				// Where in a script it stopped says nothing to a reader of the verdict.
+				said, _, _ := strings.Cut(run.StopError, " at run (file:")
+				return "k6 gave up: " + clip(said, 200) + "."
 			}
 		}
 		return "k6 gave up before the end."

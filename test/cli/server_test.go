@@ -244,6 +244,25 @@ func (w *world) operate(verdict v1alpha1.Verdict, median int64) {
 	}()
 }
 
+// observe stands in for the operator that looks at each new spec of the stack, until the test ends.
+func (w *world) observe() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	w.t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			stack := &v1alpha1.AuthStack{}
+			err := server.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: "sso"}, stack)
+			if err == nil && stack.Status.ObservedGeneration != stack.Generation {
+				stack.Status.ObservedGeneration = stack.Generation
+				_ = server.Status().Update(ctx, stack)
+			}
+		}
+	}()
+}
+
 func (w *world) tests() []v1alpha1.LatencyTest {
 	w.t.Helper()
 	list := &v1alpha1.LatencyTestList{}
