@@ -1,13 +1,15 @@
 // ForwardAuth: what a reverse proxy asks for each request that it lets through. Endpoints:
 //   authorised              with a session that was seen before
-//   unauthorised            with a session cookie that nobody gave out, always the same one
-//   unauthorised-no-cookie  without a cookie, in every tenth iteration only: Authelia makes and stores
-//                           a session for each of them
-//   first-sight             the first check of a session, directly after its login; every tenth too
+//   unauthorised            with the cookie of a session that is not logged in, always the same one
+//   unauthorised-no-cookie  without a cookie, in every tenth iteration only: both products make and
+//                           store a session for each of them
+//   first-sight             every tenth too, directly after a login. Authelia: the first check of the
+//                           session. authentik, whose outpost has a session of its own, the whole way
+//                           to it: start, authorisation, callback and the first check (a sum)
 //
 // Needs the plan's forwardAuthHost: for Authelia a name below its cookie domain that the access
 // control rules allow to the test user, for authentik the external host of a proxy provider in
-// forward-auth mode on the embedded outpost.
+// forward-auth mode on the embedded outpost. The operator makes that provider for its Jobs.
 import * as authelia from './lib/authelia.js';
 import * as outpost from './lib/outpost.js';
 import { Browser } from './lib/browser.js';
@@ -28,16 +30,13 @@ export function askAll(phase, number) {
   if (!browser || number % every === 0) {
     const fresh = new Browser(phase);
     let outcome = login(fresh, userOf(number), false);
-    if (outcome === ok && product.enter) outcome = product.enter(fresh);
-    if (outcome !== ok) {
-      whole('first-sight', phase, 0, outcome);
-      if (!browser) {
-        whole('authorised', phase, 0, outcome);
-        return outcome;
-      }
-    } else {
+    if (outcome === ok) outcome = product.firstSight(fresh, phase);
+    else whole('first-sight', phase, 0, outcome);
+    if (outcome === ok) {
       browser = fresh;
-      browser.record('first-sight', product.ask(browser), product.allowed);
+    } else if (!browser) {
+      whole('authorised', phase, 0, outcome);
+      return outcome;
     }
   }
   browser.phase = phase;
@@ -48,20 +47,13 @@ export function askAll(phase, number) {
   const lost = browser.failure;
 
   const stranger = new Browser(phase);
-  stranger.record('unauthorised', product.ask(stranger, foreignCookie(browser)), product.refused);
+  stranger.record('unauthorised', product.ask(stranger, product.strangersCookie(phase)), product.refused);
   if (number % every === every / 2) {
     stranger.record('unauthorised-no-cookie', product.ask(stranger, ''), product.refused);
   }
   failures.push(stranger.failure);
   if (lost) browser = null;
   return failures.find((f) => f) || ok;
-}
-
-// foreignCookie looks like a session cookie and belongs to nobody. Always the same, so that the
-// session store does not grow with the test.
-function foreignCookie(of) {
-  const name = of.cookies.length > 0 ? of.cookies[of.cookies.length - 1].name : 'authelia_session';
-  return `${name}=AuthStackLatencyForeignSession00`;
 }
 
 export const options = optionsFor(['ForwardAuth']);

@@ -2,6 +2,7 @@
 import { check } from 'k6';
 import { jsonOf, judge, status } from './browser.js';
 import { plan } from './plan.js';
+import { ok } from './record.js';
 
 // login logs the browser in and returns the outcome; named as in authentik.js. The answer sets a new
 // session cookie in place of any old one.
@@ -43,3 +44,15 @@ export function ask(browser, cookie) {
   headers.Cookie = cookie;
   return browser.send('GET', '/api/authz/forward-auth', null, headers);
 }
+
+// firstSight records the first check of the session of a browser that has just logged in.
+export function firstSight(browser, phase) {
+  browser.phase = phase;
+  browser.failure = null;
+  browser.record('first-sight', ask(browser), allowed);
+  return browser.failure || ok;
+}
+
+// strangersCookie looks like a session's and belongs to nobody: always the same, so that the session
+// store does not grow with the test.
+export const strangersCookie = () => 'authelia_session=AuthStackLatencyForeignSession00';

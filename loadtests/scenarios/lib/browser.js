@@ -37,8 +37,10 @@ export class Browser {
   prepare(method, url, body, headers) {
     const host = hostOf(url);
     const all = { Accept: 'application/json', 'User-Agent': 'authstack-k6' };
+    // Through https it is the reverse proxy in front that adds these; the name of another host than
+    // the base URL's must be sent in any case.
+    if (!plan.tls || host !== plan.host) all.Host = host;
     if (!plan.tls) {
-      all.Host = host;
       all['X-Forwarded-Proto'] = 'https';
       all['X-Forwarded-Host'] = host;
     }
@@ -77,7 +79,8 @@ export class Browser {
         const domain = (c.domain || host).replace(/^\./, '').replace(/:[0-9]+$/, '');
         this.cookies = this.cookies.filter((old) => old.name !== name || old.domain !== domain);
         const expired = c.max_age < 0 || (c.expires > 0 && c.expires < Date.now());
-        if (!expired && c.value !== '') this.cookies.push({ name, value: c.value, domain });
+        // Without a domain of its own, a cookie goes back to the host that set it and to no other.
+        if (!expired && c.value !== '') this.cookies.push({ name, value: c.value, domain, below: !!c.domain });
       }
     }
   }
@@ -85,7 +88,7 @@ export class Browser {
   cookieHeader(host) {
     const bare = host.replace(/:[0-9]+$/, '');
     return this.cookies
-      .filter((c) => bare === c.domain || bare.endsWith(`.${c.domain}`))
+      .filter((c) => bare === c.domain || (c.below && bare.endsWith(`.${c.domain}`)))
       .map((c) => `${c.name}=${c.value}`)
       .join('; ');
   }

@@ -1,14 +1,19 @@
-// The forward-auth check of authentik's embedded outpost, as Traefik asks it. A session of the outpost
-// is a matter of its own: the browser is sent from the outpost to the provider's authorisation, there
-// through its flow, and back to the outpost's callback with a code.
-import { jsonOf, judge, status } from './browser.js';
-import { ok, wrong } from './record.js';
+// The forward-auth check of authentik's embedded outpost, as Traefik asks it. The outpost has a session
+// of its own: it sends the browser to the provider's authorisation, from there through its flow, and
+// back to the outpost's callback with a code (authentik 2025.2 to 2026.8: internal/outpost/proxyv2,
+// src/outpost/proxy).
+import { Browser, jsonOf, judge, status } from './browser.js';
 import { plan } from './plan.js';
+import { ok, whole, wrong } from './record.js';
 
-export const allowed = status(200);
-export const refused = status(302, 401, 403);
-
+const outpost = '/outpost.goauthentik.io';
 const maxRequests = 12;
+
+// An allowed answer tells the application who asks.
+export const allowed = (res) => status(200)(res) || (res.headers['X-Authentik-Username'] ? '' : 'allowed without a user');
+export const refused = status(302, 307, 401, 403);
+
+const application = () => `https://${plan.forwardAuthHost}`;
 
 // ask as in authelia.js.
 export function ask(browser, cookie) {
@@ -20,28 +25,60 @@ export function ask(browser, cookie) {
     Accept: 'text/html',
   };
   if (cookie !== undefined) headers.Cookie = cookie;
-  return browser.send('GET', `https://${plan.forwardAuthHost}/outpost.goauthentik.io/auth/traefik`, null, headers);
+  return browser.send('GET', `${application()}${outpost}/auth/traefik`, null, headers);
 }
 
-// enter gives a browser that is logged in to authentik its session with the outpost.
-export function enter(browser) {
-  let res = ask(browser);
+// firstSight takes a browser that is logged in to authentik to its session with the outpost and
+// records how long that took, with the first check.
+export function firstSight(browser, phase) {
+  browser.phase = phase;
+  browser.elapsed = 0;
+  let outcome = enter(browser);
+  if (outcome === ok) outcome = judge(ask(browser), allowed);
+  whole('first-sight', phase, browser.elapsed, outcome);
+  return outcome;
+}
+
+function enter(browser) {
+  let res = browser.send('GET', `${application()}${outpost}/start?rd=${encodeURIComponent(`${application()}/`)}`);
   for (let i = 0; i < maxRequests; i++) {
-    if (res.status === 200 && i > 0) {
-      const challenge = jsonOf(res);
-      if (!challenge || challenge.component !== 'xak-flow-redirect') return wrong('outpost login asks for consent');
-      res = browser.send('GET', challenge.to);
-      continue;
-    }
-    const outcome = judge(res, status(200, 302));
+    const outcome = judge(res, status(200, 302, 307));
     if (outcome !== ok) return outcome;
-    if (res.status === 200) return ok;
-    const to = res.headers.Location || '';
+    let to = res.headers.Location || '';
+    if (res.status === 200) {
+      const challenge = jsonOf(res);
+      if (!challenge || !challenge.component) return wrong('outpost login: not a challenge');
+      if (challenge.component !== 'xak-flow-redirect') return wrong(`outpost login: ${String(challenge.component).slice(0, 40)}`);
+      to = challenge.to;
+    }
+    const home = to.startsWith(`${application()}/`) || to === application();
     // Back at the application: the callback has set the session's cookie.
-    const home = to.startsWith(`https://${plan.forwardAuthHost}/`) && !to.includes('/outpost.goauthentik.io/');
-    if (home) return ok;
-    const flow = /\/if\/flow\/([^/]+)\/(?:\?(.*))?$/.exec(to);
-    res = browser.send('GET', flow ? `/api/v3/flows/executor/${flow[1]}/?query=${encodeURIComponent(flow[2] || '')}` : to);
+    if (home && !to.includes(`${outpost}/`)) return ok;
+    if (to.includes('/flow/default-authentication-flow') || to.includes('/flows/-/default/authentication/')) return wrong('outpost login: logged out');
+    res = browser.send('GET', home ? to : portal(to));
   }
   return wrong('outpost login goes round in circles');
+}
+
+// portal is a URL of authentik itself as a path, whatever host stands in it: an embedded outpost that
+// was never told its own address sends people to localhost. A page of the flow's web interface becomes
+// the question that the interface asks.
+function portal(to) {
+  const path = to.replace(/^https?:\/\/[^/?#]+/, '');
+  const flow = /\/if\/flow\/([^/]+)\/(?:\?(.*))?$/.exec(path);
+  return flow ? `/api/v3/flows/executor/${flow[1]}/?query=${encodeURIComponent(flow[2] || '')}` : path;
+}
+
+// The cookie of this virtual user's stranger.
+let stranger = '';
+
+// strangersCookie is the cookie that the outpost gives to somebody who never logs in: got once, so that
+// the outpost's sessions do not grow with the test. From 2026.8 it is signed and cannot be made up.
+export function strangersCookie(phase) {
+  if (!stranger) {
+    const fresh = new Browser(phase);
+    ask(fresh, '');
+    stranger = fresh.cookieHeader(plan.forwardAuthHost);
+  }
+  return stranger;
 }
