@@ -16,6 +16,7 @@ import (
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/facts"
+	"authstack.dev/authstack/internal/idp"
 	"authstack.dev/authstack/internal/result"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -139,6 +140,36 @@ type fakeUsers struct {
 	// tells has it answer with what it was told, which told keeps.
 	tells bool
 	told  []string
+	// apps are the applications behind the outpost by name, with their host; slow is how often the
+	// outpost does not answer for one yet.
+	apps map[string]string
+	slow int
+}
+
+func (f *fakeUsers) EnsureForwardAuth(_ context.Context, _, _ string, app idp.ForwardAuth) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if f.apps == nil {
+		f.apps = map[string]string{}
+	}
+	f.apps[app.Name] = app.Host
+	if f.slow > 0 {
+		f.slow--
+		return idp.ErrNotAnswering
+	}
+	return nil
+}
+
+func (f *fakeUsers) RemoveForwardAuth(_ context.Context, _, _, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		delete(f.apps, name)
+	}
+	return f.err
 }
 
 func (f *fakeUsers) EnsureUser(_ context.Context, _, token, username, password string) error {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/idp"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/schedule"
@@ -39,6 +40,8 @@ type Logs interface {
 type Users interface {
 	EnsureUser(ctx context.Context, baseURL, token, username, password string) error
 	RemoveUsers(ctx context.Context, baseURL, token, prefix string) error
+	EnsureForwardAuth(ctx context.Context, baseURL, token string, app idp.ForwardAuth) error
+	RemoveForwardAuth(ctx context.Context, baseURL, token, name string) error
 }
 
 // LatencyTestReconciler measures stacks.

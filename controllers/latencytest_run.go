@@ -106,10 +106,13 @@ func (r *LatencyTestReconciler) create(ctx context.Context, t *run, obj client.O
 	return nil
 }
 
-// objects of a repeat, with the users in place that they log in as.
+// objects of a repeat, with the users in place that they log in as and the application that they ask for.
 func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int32) ([]client.Object, error) {
 	users, err := r.users(ctx, t, repeat)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.protect(ctx, t); err != nil {
 		return nil, err
 	}
 	objects := latency.Objects(latency.JobInput{

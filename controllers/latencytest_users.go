@@ -31,15 +31,28 @@ func (AdminAPI) RemoveUsers(ctx context.Context, baseURL, token, prefix string) 
 	return (&idp.Authentik{BaseURL: baseURL, Token: token}).RemoveUsers(ctx, prefix)
 }
 
+// EnsureForwardAuth makes an application behind authentik's embedded outpost.
+func (AdminAPI) EnsureForwardAuth(ctx context.Context, baseURL, token string, app idp.ForwardAuth) error {
+	return (&idp.Authentik{BaseURL: baseURL, Token: token}).EnsureForwardAuth(ctx, app)
+}
+
+// RemoveForwardAuth removes an application of EnsureForwardAuth.
+func (AdminAPI) RemoveForwardAuth(ctx context.Context, baseURL, token, name string) error {
+	return (&idp.Authentik{BaseURL: baseURL, Token: token}).RemoveForwardAuth(ctx, name)
+}
+
 // mostUsers bounds the users of a test; virtual users beyond take turns.
 const mostUsers = 16
 
-// userPrefix starts the names of a test's users. It follows from the test, so that no operator ever
-// makes a second set and any can find the first.
-func userPrefix(test *v1alpha1.LatencyTest) string {
+// applicationName is the name of a test's application in authentik. It follows from the test, so that
+// no operator ever makes a second one and any can find the first.
+func applicationName(test *v1alpha1.LatencyTest) string {
 	sum := sha256.Sum256([]byte(test.UID))
-	return "authstack-latency-" + hex.EncodeToString(sum[:])[:10] + "-"
+	return "authstack-latency-" + hex.EncodeToString(sum[:])[:10]
 }
+
+// userPrefix starts the names of a test's users, which follow from the test likewise.
+func userPrefix(test *v1alpha1.LatencyTest) string { return applicationName(test) + "-" }
 
 // users that a repeat logs in as. Where the product lets the operator make users, each run has its own.
 func (r *LatencyTestReconciler) users(ctx context.Context, t *run, repeat int32) ([]latency.User, error) {
@@ -68,6 +81,25 @@ func (r *LatencyTestReconciler) users(ctx context.Context, t *run, repeat int32)
 		}
 	}
 	return users, nil
+}
+
+// protect has something for forward auth to protect, where the plan asks for it: with Authelia the
+// stack's own access rules name it, for authentik it is made.
+func (r *LatencyTestReconciler) protect(ctx context.Context, t *run) error {
+	if t.target.AdminSecretName == "" || !t.plan.Asks(v1alpha1.ScenarioForwardAuth) {
+		return nil
+	}
+	admin, err := r.secret(ctx, t, t.target.AdminSecretName)
+	if err != nil {
+		return err
+	}
+	app := idp.ForwardAuth{Name: applicationName(t.test), Portal: "https://" + t.target.Host}
+	app.Host = latency.ForwardAuthHost(app.Name, t.target.Host)
+	if err := r.Users.EnsureForwardAuth(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), app); err != nil {
+		return fmt.Errorf("making the application for forward auth: %w", err)
+	}
+	t.target.ProtectedHost = app.Host
+	return nil
 }
 
 func (r *LatencyTestReconciler) secret(ctx context.Context, t *run, name string) (map[string][]byte, error) {
@@ -117,7 +149,8 @@ func userCount(plan *latency.Plan) int {
 	return int(min(count, mostUsers))
 }
 
-// removeUsers removes the users of a test, where there is still something to remove them from.
+// removeUsers removes the users and the application of a test, where there is still something to
+// remove them from.
 func (r *LatencyTestReconciler) removeUsers(ctx context.Context, t *run) error {
 	if t.stack == nil {
 		return nil // They went with their stack, or go with it.
@@ -132,5 +165,10 @@ func (r *LatencyTestReconciler) removeUsers(ctx context.Context, t *run) error {
 		}
 		return err
 	}
-	return r.Users.RemoveUsers(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), userPrefix(t.test))
+	token := string(admin[t.target.AdminTokenKey])
+	// Whatever the test's spec says now: the run may have begun with another one.
+	if err := r.Users.RemoveForwardAuth(ctx, t.target.BaseURL, token, applicationName(t.test)); err != nil {
+		return err
+	}
+	return r.Users.RemoveUsers(ctx, t.target.BaseURL, token, userPrefix(t.test))
 }

@@ -1,5 +1,5 @@
 // Package idp is the thin edge to the admin API of an identity provider: it makes and removes the user
-// that a latency test logs in with. It decides nothing.
+// that a latency test logs in with, and the application that it asks forward auth for. It decides nothing.
 package idp
 
 import (
@@ -61,9 +61,7 @@ func (a *Authentik) RemoveUsers(ctx context.Context, prefix string) error {
 			if !strings.HasPrefix(user.Username, prefix) {
 				continue
 			}
-			err := a.call(ctx, http.MethodDelete, userURL(user.PK), nil, nil)
-			var status *StatusError
-			if err != nil && (!errors.As(err, &status) || status.Code != http.StatusNotFound) {
+			if err := ignoreNotFound(a.call(ctx, http.MethodDelete, userURL(user.PK), nil, nil)); err != nil {
 				return err
 			}
 			removed = true
@@ -129,11 +127,7 @@ func (a *Authentik) call(ctx context.Context, method, path string, send, receive
 	}
 	response, err := a.client().Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return fmt.Errorf("authentik's admin API does not answer: %w", err)
+		return fmt.Errorf("authentik's admin API does not answer: %w", reason(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
@@ -151,6 +145,15 @@ func (a *Authentik) call(ctx context.Context, method, path string, send, receive
 		return errors.New("authentik's admin API answered something that is not its JSON")
 	}
 	return nil
+}
+
+// reason is why a request failed, without its URL.
+func reason(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 func (a *Authentik) client() *http.Client {

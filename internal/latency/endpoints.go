@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"slices"
 	"strings"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -53,12 +54,16 @@ func Wholes(provider string, scenario v1alpha1.ScenarioName) []string {
 	return []string{known[0].name}
 }
 
-// ForwardAuthHost is the application whose forward-auth check is measured on Authelia: a sibling of
-// the portal, since Authelia only answers for hosts of its cookie domain. The access control rules
-// must allow it to the test user.
-func ForwardAuthHost(host string) string {
+// Asks is whether the plan runs a scenario.
+func (p *Plan) Asks(name v1alpha1.ScenarioName) bool {
+	return slices.ContainsFunc(p.Scenarios, func(s v1alpha1.Scenario) bool { return s.Name == name })
+}
+
+// ForwardAuthHost is the name of the application whose forward-auth check is measured on authentik: a
+// sibling of the stack's host, which nobody has to resolve, since only the embedded outpost looks at it.
+func ForwardAuthHost(name, host string) string {
 	if _, parent, ok := strings.Cut(host, "."); ok {
-		return "authstack-latency." + parent
+		return name + "." + parent
 	}
-	return ""
+	return name + "." + host
 }

@@ -36,8 +36,8 @@ type Target struct {
 	// Host is the AuthStack's spec.host; it is sent as Host and X-Forwarded-Host with
 	// X-Forwarded-Proto https, as the reverse proxy in front of the stack does.
 	Host string
-	// ForwardAuthHost is the application that a forward-auth check asks for; for Authelia see
-	// ForwardAuthHost(spec.host).
+	// ForwardAuthHost is the application that a forward-auth check asks for; for authentik see
+	// ForwardAuthHost.
 	ForwardAuthHost string
 }
 

@@ -109,9 +109,6 @@ func supported(provider string, name v1alpha1.ScenarioName) error {
 		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth or Throughput", name)
 	case provider == Authelia && name == v1alpha1.ScenarioDashboard:
 		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
-	case provider == Authentik && name == v1alpha1.ScenarioForwardAuth:
-		return errors.New("scenario ForwardAuth needs a proxy provider on authentik's embedded outpost, and this version does not make one; " +
-			"write Login and Dashboard for a stack with authentik, or run loadtests/scenarios/forwardauth.js by hand with the host of a proxy provider of your own in its plan")
 	}
 	return nil
 }

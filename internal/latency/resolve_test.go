@@ -129,9 +129,9 @@ func TestResolve(t *testing.T) {
 			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
 			refusal: "an objective cannot be judged",
 		},
-		"ForwardAuth of authentik is refused with a way to do it": {
-			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "ForwardAuth"}}},
-			refusal: "proxy provider",
+		"ForwardAuth runs on authentik too": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("ForwardAuth", "", 95, time.Second)}},
+			want: "Login 60+12×1, ForwardAuth 600+30×1", objectives: "ForwardAuth/authorised",
 		},
 		"an endpoint that does not exist is refused with those that do": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "firstfactor", 95, time.Second)}},
@@ -217,5 +217,13 @@ func TestResolveKnowsACPULimit(t *testing.T) {
 	test.Spec.Generator.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}
 	if plan, _ = Resolve(test, authentik()); !plan.CPULimited {
 		t.Error("the CPU limit was not seen")
+	}
+}
+
+func TestForwardAuthHost(t *testing.T) {
+	for host, want := range map[string]string{"sso.example.com": "probe.example.com", "sso.a.example.com": "probe.a.example.com", "sso": "probe.sso"} {
+		if got := ForwardAuthHost("probe", host); got != want {
+			t.Errorf("beside %s it is %s, want %s", host, got, want)
+		}
 	}
 }

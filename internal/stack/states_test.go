@@ -335,7 +335,7 @@ func TestARemovedParameterIsWrittenBackForZalando(t *testing.T) {
 func TestLatencyTarget(t *testing.T) {
 	for name, want := range map[string]stack.Target{
 		smallest: {
-			Provider: "authentik", Version: "2026.8.3", BaseURL: "http://sso-authentik.auth.svc:80", Host: "sso.example.com", ProtectedHost: "sso.example.com",
+			Provider: "authentik", Version: "2026.8.3", BaseURL: "http://sso-authentik.auth.svc:80", Host: "sso.example.com",
 			AdminSecretName: "sso-authentik-admin", AdminTokenKey: "token",
 		},
 		replicas: {

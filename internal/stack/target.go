@@ -21,7 +21,8 @@ type Target struct {
 	// Host is what a browser would have asked for; a script sends it as Host (authentik) or
 	// X-Forwarded-Host with X-Forwarded-Proto https (Authelia).
 	Host string
-	// ProtectedHost is the name that the latency user may reach in forward authentication.
+	// ProtectedHost is the name that the latency user may reach in forward authentication; empty for
+	// authentik, where the test makes its own.
 	ProtectedHost string
 	// AdminSecretName with AdminTokenKey is authentik's API token, for making test users; empty for Authelia.
 	AdminSecretName, AdminTokenKey string
@@ -44,7 +45,6 @@ func authentikTarget(st *v1alpha1.AuthStack) (Target, error) {
 		Provider: authentik.Name, Version: st.Spec.Authentik.Version,
 		BaseURL:         fmt.Sprintf("http://%s.%s.svc:%d", authentik.ServiceName(st), st.Namespace, authentik.ServicePort),
 		Host:            st.Spec.Host,
-		ProtectedHost:   st.Spec.Host,
 		AdminSecretName: authentik.AdminSecretName(st), AdminTokenKey: authentik.KeyToken,
 	}, nil
 }
