@@ -20,10 +20,11 @@ import (
 )
 
 // cleanUpPatience is how long a test that has finished or is deleted waits for the admin API to let go
-// of its users.
+// of its users and its application.
 const cleanUpPatience = 5 * time.Minute
 
-// cleanUp takes away what a run left behind: Jobs with their Pods, scripts, credentials, users.
+// cleanUp takes away what a run left behind: Jobs with their Pods, scripts, credentials, users and
+// the application of forward auth.
 func (r *LatencyTestReconciler) cleanUp(ctx context.Context, t *run) kube.Outcome {
 	if !controllerutil.ContainsFinalizer(t.test, v1alpha1.Finalizer) {
 		return kube.Outcome{State: kube.Suspended}
@@ -36,10 +37,10 @@ func (r *LatencyTestReconciler) cleanUp(ctx context.Context, t *run) kube.Outcom
 	left := ""
 	if err := r.removeUsers(ctx, t); err != nil {
 		if t.now.Sub(t.over()) <= cleanUpPatience {
-			return kube.Outcome{Err: fmt.Errorf("removing the test users: %w", err)}
+			return kube.Outcome{Err: fmt.Errorf("removing the test users and application: %w", err)}
 		}
-		left = t.redactor.Text(fmt.Sprintf("the users %s* are left in the identity provider of AuthStack %s, since its API did not let them be removed within %s; "+
-			"remove them by hand, or run the test again: %v", userPrefix(t.test), t.test.Spec.StackRef.Name, cleanUpPatience, err))
+		left = t.redactor.Text(fmt.Sprintf("the users %s* and what else has that name are left in the identity provider of AuthStack %s, since its API did not let them be removed within %s; "+
+			"remove them by hand, or run the test again: %v", applicationName(t.test), t.test.Spec.StackRef.Name, cleanUpPatience, err))
 	}
 	if err := r.tellLeft(ctx, t, left, deleted); err != nil {
 		return kube.Outcome{Err: err}

@@ -72,7 +72,9 @@ const (
 	// sequence and eight times in parallel. authentik only.
 	ScenarioDashboard ScenarioName = "Dashboard"
 	// ScenarioForwardAuth is the question a reverse proxy asks for each request: with a session,
-	// without one, and at first sight of a session.
+	// without one, and at first sight of a session. For authentik the test makes an application with
+	// a proxy provider on the embedded outpost, and removes it afterwards; an outpost that was never
+	// told where people reach authentik is told https://HOST, and that stays.
 	ScenarioForwardAuth ScenarioName = "ForwardAuth"
 	// ScenarioThroughput asks for the login page over a number of connections (virtualUsers) for a
 	// time, as hey and wrk do: how many answers and bytes a second, and how long each took.

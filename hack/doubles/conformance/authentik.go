@@ -121,6 +121,9 @@ func (s *suite) authentik() error {
 	if err := s.loggedIn(admin, user, password); err != nil {
 		return err
 	}
+	if err := s.forwardAuth(admin, user, password); err != nil {
+		return err
+	}
 	if s.o.DSN != "" {
 		if err := s.countAuthentik(user, password); err != nil {
 			return err

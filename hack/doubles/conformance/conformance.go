@@ -145,6 +145,9 @@ func (c *client) do(method, path string, body any, header ...string) (*answer, e
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
 	var jar []string
 	for k, v := range c.cookies {
 		jar = append(jar, k+"="+v)

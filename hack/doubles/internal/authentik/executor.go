@@ -51,6 +51,9 @@ func (s *Server) executor(w http.ResponseWriter, r *http.Request) {
 	case "default-invalidation-flow":
 		s.invalidate(w, r)
 		return
+	case authorizationFlow:
+		s.executeAuthorization(w, r)
+		return
 	default:
 		writeJSON(w, http.StatusNotFound, map[string]string{"detail": "No Flow matches the given query."})
 		return

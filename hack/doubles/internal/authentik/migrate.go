@@ -123,6 +123,18 @@ func (c *Config) install(ctx context.Context, tx pgx.Tx) error {
 	if err := exec(`INSERT INTO authentik_flows_flow VALUES ($1, $2, 'Welcome to authentik!', 'default-authentication-flow', 'Welcome to authentik!', 'authentication', '', 'stacked', false, 'message_continue', 'none')`, idFlow, id); err != nil {
 		return err
 	}
+	for slug, designation := range outpostFlows {
+		id, err := pbm()
+		if err != nil {
+			return err
+		}
+		if err := exec(`INSERT INTO authentik_flows_flow VALUES ($1, $2, $3, $3, $3, $4, '', 'stacked', false, 'message_continue', 'require_authenticated')`, uuid.New(), id, slug, designation); err != nil {
+			return err
+		}
+	}
+	if err := exec(`INSERT INTO authentik_outposts_outpost (outpost_uuid, name, type, managed, _config) VALUES ($1, 'authentik Embedded Outpost', 'proxy', $2, '{"log_level":"info","authentik_host":"","authentik_host_insecure":false,"refresh_interval":"minutes=5"}')`, uuid.New(), embeddedOutpost); err != nil {
+		return err
+	}
 	if err := exec(`INSERT INTO authentik_brands_brand VALUES ($1, 'authentik-default', true, 'authentik', '/static/dist/assets/icons/icon_left_brand.svg', '/static/dist/assets/icons/icon.png', '', $2, '{}')`, uuid.New(), idFlow); err != nil {
 		return err
 	}

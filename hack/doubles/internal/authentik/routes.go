@@ -34,8 +34,19 @@ func (s *Server) serverHandler() http.Handler {
 	mux.HandleFunc(api+"admin/settings/{$}", s.api(admin, budget{35, 16}, s.settings))
 	mux.HandleFunc(api+"admin/version/{$}", s.api(loggedIn, budget{25, 11}, s.version))
 	mux.HandleFunc(api+"managed/blueprints/{$}", s.api(admin, budget{35, 16}, s.blueprints))
-	mux.HandleFunc("/outpost.goauthentik.io/auth/nginx", s.forwardAuth(http.StatusUnauthorized))
-	mux.HandleFunc("/outpost.goauthentik.io/auth/traefik", s.forwardAuth(http.StatusFound))
+	mux.HandleFunc(api+"core/applications/{slug}/{$}", s.api(admin, budget{50, 23}, s.oneApplication))
+	mux.HandleFunc(api+"flows/instances/{$}", s.api(admin, budget{35, 16}, s.flows))
+	mux.HandleFunc(api+"providers/proxy/{$}", s.api(admin, budget{50, 23}, s.proxyProviders))
+	mux.HandleFunc(api+"providers/proxy/{pk}/{$}", s.api(admin, budget{50, 23}, s.oneProxyProvider))
+	mux.HandleFunc(api+"outposts/instances/{$}", s.api(admin, budget{50, 23}, s.outposts))
+	mux.HandleFunc(api+"outposts/instances/{pk}/{$}", s.api(admin, budget{50, 23}, s.oneOutpost))
+	mux.HandleFunc("/application/o/authorize/{$}", s.authorize)
+	for _, proxy := range []string{"nginx", "traefik", "caddy", "envoy"} {
+		mux.HandleFunc("/outpost.goauthentik.io/auth/"+proxy, s.outpostCheck(proxy))
+	}
+	mux.HandleFunc("/outpost.goauthentik.io/auth/envoy/{rest...}", s.outpostCheck("envoy"))
+	mux.HandleFunc("/outpost.goauthentik.io/start", s.outpostStart)
+	mux.HandleFunc("/outpost.goauthentik.io/callback", s.outpostCallback)
 	mux.HandleFunc("/outpost.goauthentik.io/ping", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/if/flow/{slug}/{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -54,33 +65,4 @@ func (s *Server) serverHandler() http.Handler {
 		writeJSON(w, http.StatusNotFound, map[string]string{"detail": "Not found."})
 	})
 	return mux
-}
-
-// forwardAuth is the embedded outpost's check: one SELECT for a known session. The outpost's own session and its
-// start and callback are not imitated: the cookie of the login counts.
-func (s *Server) forwardAuth(denied int) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		d, err := s.cfg.open(r.Context(), budget{1, 0})
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		defer d.close()
-		se, err := s.loadSession(d, r)
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		if se != nil && se.User != nil {
-			w.Header().Set("X-Authentik-Username", se.User.Username)
-			w.Header().Set("X-Authentik-Email", se.User.Email)
-			w.Header().Set("X-Authentik-Name", se.User.Name)
-			w.WriteHeader(http.StatusOK)
-			return
-		}
-		if denied == http.StatusFound {
-			w.Header().Set("Location", "/outpost.goauthentik.io/start?rd="+r.Header.Get("X-Forwarded-Uri"))
-		}
-		w.WriteHeader(denied)
-	}
 }

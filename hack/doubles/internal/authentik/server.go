@@ -25,6 +25,7 @@ type Server struct {
 	cfg   *Config
 	log   *slog.Logger
 	cache *cache
+	embed *outpost
 	up    atomic.Bool // the core runs: migrations are done
 
 	appsSQL, bindingsSQL, stageSQL, sourcesSQL string
@@ -41,7 +42,7 @@ type sample struct {
 
 func newServer(cfg *Config, log *slog.Logger) *Server {
 	m := schema.Load()
-	return &Server{cfg: cfg, log: log, cache: newCache(cfg), requests: map[string]*sample{},
+	return &Server{cfg: cfg, log: log, cache: newCache(cfg), embed: newOutpost(cfg), requests: map[string]*sample{},
 		appsSQL: m.Applications(), bindingsSQL: m.Bindings(), stageSQL: m.Stage(), sourcesSQL: m.Sources()}
 }
 

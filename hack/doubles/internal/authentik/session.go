@@ -27,13 +27,15 @@ const sessionPadding = 4500
 
 // planState is what the double keeps of a flow in the session.
 type planState struct {
-	Flow    string `json:"flow,omitempty"`
-	Stage   int    `json:"stage"`
-	Ident   string `json:"ident,omitempty"`
-	UserID  int    `json:"uid,omitempty"`
-	Fails   int    `json:"fails,omitempty"`
-	Next    string `json:"next,omitempty"`
-	Padding string `json:"padding,omitempty"`
+	Flow   string `json:"flow,omitempty"`
+	Stage  int    `json:"stage"`
+	Ident  string `json:"ident,omitempty"`
+	UserID int    `json:"uid,omitempty"`
+	Fails  int    `json:"fails,omitempty"`
+	Next   string `json:"next,omitempty"`
+	// Authorize is the query of an authorisation that the flow is about to grant.
+	Authorize string `json:"authorize,omitempty"`
+	Padding   string `json:"padding,omitempty"`
 }
 
 // A session is a row of authentik_core_session, and the user that is logged in with it.

@@ -169,6 +169,8 @@ func (s *Server) oneUser(c *call) error {
 				c.d.exec("DELETE FROM authentik_core_authenticatedsession WHERE user_id = $1", u.ID),
 				c.d.exec("DELETE FROM authentik_core_session WHERE session_key IN (SELECT session_id FROM pg_temp.gone)"),
 				c.d.exec("DELETE FROM authentik_core_token WHERE user_id = $1", u.ID),
+				c.d.exec("DELETE FROM authentik_providers_oauth2_authorizationcode WHERE ref_01_id = $1", u.ID),
+				c.d.exec("DELETE FROM authentik_providers_oauth2_accesstoken WHERE ref_01_id = $1", u.ID),
 				c.d.exec("DELETE FROM authentik_core_user_ak_groups WHERE user_id = $1", u.ID),
 				c.d.exec("DELETE FROM authentik_core_user WHERE id = $1", u.ID),
 			)

@@ -22,6 +22,7 @@ type Behaviour struct {
 	Iterations      int  // PBKDF2-SHA256: Django 5.2 has 1,000,000, Django 5.1 870,000
 	Direct          bool // from 2026.8: POSTGRESQL__DIRECT__* for LISTEN and locks
 	ListenAny6      bool // from 2026.5 the default address is [::]
+	SignedOutpost   bool // from 2026.8: the outpost (in Rust) signs its cookie and stores each session that it begins
 }
 
 // BehaviourOf reads a version such as 2025.12.4.
@@ -62,6 +63,8 @@ func BehaviourOf(version string) (Behaviour, error) {
 		Iterations:   1_000_000,
 		ListenAny6:   at(2026, 5, 0),
 		Direct:       at(2026, 8, 0),
+
+		SignedOutpost: at(2026, 8, 0),
 	}
 	b.ThrottleInCache = !at(2026, 8, 0)
 	if !at(2025, 10, 0) {

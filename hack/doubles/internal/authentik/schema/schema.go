@@ -10,6 +10,9 @@ import (
 //go:embed core.sql
 var coreSQL string
 
+//go:embed outpost.sql
+var outpostSQL string
+
 //go:embed tables.txt
 var tablesTxt string
 
@@ -118,7 +121,8 @@ func Cut(name string) string { return name[:min(len(name), 63)] }
 
 func last(name string) string { return name[strings.LastIndexByte(name, '_')+1:] }
 
-// DDL is every statement that makes the schema, in order: tables first, then the foreign keys and their indexes.
+// DDL is every statement that makes the schema, in order: tables first, then the foreign keys and their indexes, then
+// the named columns of the outpost's tables.
 func (m *Model) DDL() []string {
 	out := []string{coreSQL}
 	var later []string
@@ -158,7 +162,7 @@ func (m *Model) DDL() []string {
 		fk(x[0], r, x[2])
 		later = append(later, fmt.Sprintf("CREATE INDEX ON %s (%s)", x[0], l), fmt.Sprintf("CREATE INDEX ON %s (%s)", x[0], r))
 	}
-	return append(out, later...)
+	return append(append(out, later...), outpostSQL)
 }
 
 // columnKinds are the kinds a plain column takes in turn.
