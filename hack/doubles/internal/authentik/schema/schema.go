@@ -121,8 +121,7 @@ func Cut(name string) string { return name[:min(len(name), 63)] }
 
 func last(name string) string { return name[strings.LastIndexByte(name, '_')+1:] }
 
-// DDL is every statement that makes the schema, in order: tables first, then the foreign keys and their indexes, then
-// the named columns of the outpost's tables.
+// DDL is every statement that makes the schema, in order: tables first, then the foreign keys and their indexes.
 func (m *Model) DDL() []string {
 	out := []string{coreSQL}
 	var later []string
@@ -162,8 +161,11 @@ func (m *Model) DDL() []string {
 		fk(x[0], r, x[2])
 		later = append(later, fmt.Sprintf("CREATE INDEX ON %s (%s)", x[0], l), fmt.Sprintf("CREATE INDEX ON %s (%s)", x[0], r))
 	}
-	return append(append(out, later...), outpostSQL)
+	return append(out, later...)
 }
+
+// Outpost gives the tables of the embedded outpost and its providers their named columns; it comes after DDL.
+func Outpost() string { return outpostSQL }
 
 // columnKinds are the kinds a plain column takes in turn.
 var columnKinds = []string{"text", "boolean", "text", "integer", "text", "timestamptz", "varchar(255)", "jsonb"}
