@@ -160,32 +160,6 @@ func (a *App) ofTest(ctx context.Context, k8s client.Client, key client.ObjectKe
 	return report.New(in), nil
 }
 
-// ofComparison is the report that the operator kept, or else one of what the status still says.
-func (a *App) ofComparison(ctx context.Context, k8s client.Client, key client.ObjectKey) (*report.Report, error) {
-	found := &v1alpha1.LatencyComparison{}
-	if err := k8s.Get(ctx, key, found); err != nil {
-		return nil, explain(err, "latencycomparison", key)
-	}
-	if verdict, name := found.Status.Verdict, found.Status.ResultName; name != "" && verdict != "" && verdict != v1alpha1.VerdictError {
-		kept := &corev1.ConfigMap{}
-		err := k8s.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, kept)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, err
-		}
-		if r, err := report.ReadJSON(strings.NewReader(kept.Data["report.json"])); err == nil {
-			return r, nil
-		}
-	}
-	in := report.ComparisonInput{Comparison: found, Now: a.Now()}
-	for i, variant := range found.Status.Variants {
-		// The spec may be another one by now.
-		if i < len(found.Spec.Variants) && found.Spec.Variants[i].Name == variant.Name {
-			in.Variants = append(in.Variants, report.NewVariant(variant, found.Spec.Variants[i].Patch, variant.Scenarios, nil))
-		}
-	}
-	return report.NewComparison(in), nil
-}
-
 // keptOf reads what the operator kept of a test: its report and its histograms, each nil where it is
 // not there or of another version.
 func keptOf(ctx context.Context, k8s client.Client, test *v1alpha1.LatencyTest) (*report.Report, *result.Run, error) {

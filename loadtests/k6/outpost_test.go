@@ -108,7 +108,7 @@ func startOutpost(t *testing.T, o *outpost) plan {
 	o.fakeAuthentik, o.seen = &fakeAuthentik{t: t}, map[string]bool{}
 	server := o.start()
 	server.Config.Handler = o
-	p := authentikPlan(server.URL, scenario{"ForwardAuth", 40, 10, 1})
+	p := authentikPlan(server.URL, scenario{"ForwardAuth", 40, 10, 1, closed})
 	p.ForwardAuthHost = applicationHost
 	return p
 }

@@ -25,9 +25,15 @@ func TestScenarios(t *testing.T) {
 		t.Fatalf("building k6: %v\n%s", err, out)
 	}
 	bin, pg := testenv.Build(t, "authentik"), testenv.StartPostgres(t)
-	for _, version := range []string{"2025.12.4", "2026.8.3"} {
+	type size map[string]any
+	forwardAuth := size{"name": "ForwardAuth", "iterations": 40, "warmUpIterations": 10, "virtualUsers": 1}
+	for version, sizes := range map[string][]size{
+		"2025.12.4": {{"name": "Login", "iterations": 3, "warmUpIterations": 1, "virtualUsers": 1}, {"name": "Dashboard", "iterations": 2, "warmUpIterations": 1, "virtualUsers": 1}, forwardAuth},
+		"2026.8.3":  {forwardAuth},
+	} {
 		t.Run(version, func(t *testing.T) {
 			s := startAuthentik(t, bin, pg, "scenarios"+strings.ReplaceAll(version, ".", ""), version)
+			s.workerProc.Stop() // its tasks are none of the matter here
 			api := &idp.Authentik{BaseURL: s.url, Token: token}
 			app := idp.ForwardAuth{Name: "authstack-latency-0123456789", Host: "authstack-latency-0123456789.example.com", Portal: "https://sso.example.com"}
 			const user, password = "authstack-latency-0123456789-1", "a-password-of-the-test"
@@ -38,15 +44,15 @@ func TestScenarios(t *testing.T) {
 				testenv.Until(t, "the outpost", func() error { return api.EnsureForwardAuth(t.Context(), app) })
 			}
 			run := runScenarios(t, k6, map[string]any{"format": "authstack.dev/plan/v1", "id": "t-1-1", "provider": "authentik", "baseURL": s.url, "host": "sso.example.com",
-				"forwardAuthHost": app.Host, "maxDurationSeconds": 60, "scenarios": []map[string]any{
-					{"name": "Login", "iterations": 3, "warmUpIterations": 1, "virtualUsers": 1},
-					{"name": "Dashboard", "iterations": 2, "warmUpIterations": 1, "virtualUsers": 1},
-					{"name": "ForwardAuth", "iterations": 40, "warmUpIterations": 10, "virtualUsers": 1}}}, user, password)
+				"forwardAuthHost": app.Host, "maxDurationSeconds": 600, "scenarios": sizes}, user, password)
 			for _, x := range []struct {
 				scenario, endpoint string
 				requests           int64
 			}{{"Login", "login", 3}, {"Login", "mfa-get", 3}, {"Dashboard", "dashboard-parallel", 2}, {"Dashboard", "applications-parallel", 16},
 				{"ForwardAuth", "authorised", 40}, {"ForwardAuth", "unauthorised", 40}, {"ForwardAuth", "unauthorised-no-cookie", 4}, {"ForwardAuth", "first-sight", 4}} {
+				if len(sizes) == 1 && x.scenario != "ForwardAuth" {
+					continue
+				}
 				found := run.Find(x.scenario, x.endpoint)
 				if found == nil || found.Requests != x.requests || found.Failed() > 0 {
 					t.Errorf("%s/%s: %+v, want %d requests and no failure", x.scenario, x.endpoint, found, x.requests)

@@ -76,6 +76,15 @@ func (c *Config) Migrate(ctx context.Context, conn *pgx.Conn, log *slog.Logger) 
 			return err
 		}
 	}
+	// A database of an earlier double has no outpost yet.
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'authentik_providers_proxy_proxysession'::regclass AND attname = 'session_key')").Scan(&have); err != nil {
+		return err
+	}
+	if !have {
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return installOutpost(ctx, tx) }); err != nil {
+			return err
+		}
+	}
 	var seen bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM authentik_version_history WHERE version = $1)", c.Version).Scan(&seen); err != nil {
 		return err
@@ -162,6 +171,24 @@ func (c *Config) install(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return nil
+}
+
+// installOutpost makes the columns of the outpost's tables, the flows of its providers and the embedded outpost.
+func installOutpost(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, schema.Outpost()); err != nil {
+		return err
+	}
+	for slug, designation := range outpostFlows {
+		id := uuid.New()
+		if _, err := tx.Exec(ctx, "INSERT INTO authentik_policies_policybindingmodel VALUES ($1, 'any')", id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO authentik_flows_flow VALUES ($1, $2, $3, $3, $3, $4, '', 'stacked', false, 'message_continue', 'require_authenticated')`, uuid.New(), id, slug, designation); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO authentik_outposts_outpost (outpost_uuid, name, type, managed, _config) VALUES ($1, $2, 'proxy', $3, '{"log_level":"info","authentik_host":"","authentik_host_insecure":false,"refresh_interval":"minutes=5"}')`, uuid.New(), embeddedOutpostName, embeddedOutpost)
+	return err
 }
 
 // seedApplications makes the demonstration applications, each with an OAuth2 provider and the first four with a

@@ -174,7 +174,8 @@ func (s *Server) outer(h http.Handler) http.Handler {
 		sm.n, sm.sum = sm.n+1, sm.sum+took.Seconds()
 		s.mu.Unlock()
 		if !strings.HasPrefix(r.URL.Path, "/-/health/") || rec.status >= 400 {
-			s.log.Info(r.URL.RequestURI(), "logger", "authentik.asgi", "method", r.Method, "remote", clientIP(r), "scheme", scheme(r), "status", rec.status, "runtime", took.Milliseconds(), "request_id", id)
+			// Without the query: it may hold a code of an authorisation.
+			s.log.Info(r.URL.Path, "logger", "authentik.asgi", "method", r.Method, "remote", clientIP(r), "scheme", scheme(r), "status", rec.status, "runtime", took.Milliseconds(), "request_id", id)
 		}
 	})
 }

@@ -165,5 +165,8 @@ func (m *Model) DDL() []string {
 	return append(append(out, later...), outpostSQL)
 }
 
+// Outpost gives the tables of the embedded outpost and its providers their named columns; it comes after DDL.
+func Outpost() string { return outpostSQL }
+
 // columnKinds are the kinds a plain column takes in turn.
 var columnKinds = []string{"text", "boolean", "text", "integer", "text", "timestamptz", "varchar(255)", "jsonb"}
