@@ -70,8 +70,8 @@ func newCluster(t testing.TB, options ...string) *cluster {
 	_ = listener.Close()
 	c.options = append([]string{"-D", c.data, "-p", strconv.Itoa(c.port), "-h", "127.0.0.1", "-k", dir, "-c", "wal_writer_delay=10s", "-c", "wal_level=minimal",
 		"-c", "max_wal_senders=0", "-c", "autovacuum=off", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "checkpoint_timeout=1h", "-c", "jit=off",
-		"-c", "max_prepared_transactions=5"}, options...)
-	initdb := exec.Command(filepath.Join(c.bin, "initdb"), "-D", c.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+		"-c", "max_prepared_transactions=5", "-c", "max_wal_size=1GB"}, options...)
+	initdb := exec.Command(filepath.Join(c.bin, "initdb"), "-D", c.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--wal-segsize=1")
 	initdb.Dir, initdb.SysProcAttr = dir, &syscall.SysProcAttr{Credential: c.credential}
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)

@@ -72,7 +72,7 @@ var cases = map[string]struct {
 	"a durable row":                                 {messages: []string{newUser}, waits: true},
 	"a logout":                                      {messages: []string{`DELETE FROM authentik_core_session WHERE session_key = 'old3'`}, waits: true},
 	"a logout in a transaction":                     {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old4'`), waits: true},
-	"a cache flush":                                 {messages: []string{`DELETE FROM django_postgres_cache_cacheentry`}, waits: true},
+	"a cache flush":                                 {messages: []string{`DELETE FROM django_postgres_cache_cacheentry`}, waits: true, before: []string{newThrottle}},
 	"a SAML response that was seen":                 {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "authentik_saml_seen_ids_1", 1)}, waits: true},
 	"a key that only looks relaxed":                 {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "x:goauthentik.io/policies/", 1)}, waits: true},
 	"a reputation score":                            {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "goauthentik.io/policies/reputation/scores/", 1)}, waits: true},
