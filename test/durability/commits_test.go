@@ -115,6 +115,7 @@ var cases = map[string]struct {
 	"a large object":                                 {messages: begin(newSession, `SELECT lo_from_bytea(0, '\x01')`), waits: true},
 	"GRANT":                                          {messages: begin(newSession, `GRANT SELECT ON ordinary TO somebody`), waits: true},
 	"REVOKE":                                         {messages: begin(newSession, `REVOKE ALL ON ordinary FROM somebody`, `REVOKE ALL ON ordinary FROM PUBLIC, somebody`, `GRANT UPDATE ON ordinary TO somebody`), waits: true},
+	"a right taken from everybody":                   {messages: begin(newSession, `REVOKE SELECT ON altered FROM PUBLIC`), waits: true, before: []string{`GRANT SELECT ON altered TO PUBLIC`}},
 	"a role's password":                              {messages: begin(newSession, `ALTER ROLE somebody PASSWORD 'x'`), waits: true},
 	"membership of a role":                           {messages: begin(newSession, `GRANT authentik TO somebody`), waits: true},
 	"a function":                                     {messages: begin(newSession, `CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`), waits: true},

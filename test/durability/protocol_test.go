@@ -69,7 +69,7 @@ var guards = map[string]struct {
 	"triggers that are all there": {"= 3\n", ">= 0 OR true\n", "a durable row and a session"},
 	"triggers that fire":          {"t.tgenabled = 'A'", "true", "a logout while its trigger is disabled"},
 	"deferred triggers":           {"bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability')", "true", "somebody's deferred trigger that writes at the end"},
-	"catalogs":                    {"pg_stat_get_xact_tuples_inserted(c) + pg_stat_get_xact_tuples_updated(c) + pg_stat_get_xact_tuples_deleted(c) > 0", "false", "GRANT"},
+	"catalogs":                    {"pg_stat_get_xact_tuples_inserted(c) + pg_stat_get_xact_tuples_updated(c) + pg_stat_get_xact_tuples_deleted(c) > 0", "false", "a right taken from everybody"},
 	"cursors":                     {"WHERE is_holdable", "WHERE false", "a cursor that writes when the transaction ends"},
 }
 
