@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/stack"
@@ -40,6 +41,7 @@ type Databases interface {
 	Observe(ctx context.Context, target stack.DatabaseTarget) (*facts.Database, error)
 	SetRole(ctx context.Context, target stack.DatabaseTarget, has, want map[string]string, reset []string) (changed bool, err error)
 	Analyze(ctx context.Context, target stack.DatabaseTarget) error
+	SetDurability(ctx context.Context, target stack.DatabaseTarget, change durability.Change) error
 }
 
 // AuthStackReconciler makes stacks exist.

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/stack"
 )
 
@@ -58,7 +59,28 @@ func (r *AuthStackReconciler) tune(ctx context.Context, s *scope) {
 		s.changed[v1alpha1.ConditionTuningApplied] = true
 		s.before = time.Second
 	}
+	r.setDurability(ctx, s)
 	r.analyze(ctx, s)
+}
+
+// setDurability puts the triggers on or takes them off, as the plan says.
+func (r *AuthStackReconciler) setDurability(ctx context.Context, s *scope) {
+	if s.plan.Durability.Empty() {
+		return
+	}
+	err := r.Database.SetDurability(ctx, *s.plan.DatabaseTarget, s.plan.Durability)
+	if err == nil {
+		s.changed[v1alpha1.ConditionTuningApplied] = true
+		s.before = time.Second
+		return
+	}
+	sentence := "the triggers of durability IdentityDurable cannot be changed: " + s.redactor.Text(err.Error())
+	if len(s.plan.Durability.Install) > 0 && !s.plan.DurabilityGiven {
+		// Nobody asked for it, and without it every commit waits: that harms nothing but the latency.
+		s.plan.Status.Database.DurabilityNote = kube.Truncate(s.plan.Status.Database.DurabilityNote + "; " + sentence)
+		return
+	}
+	s.plan.Tuning.State = stack.State{Reason: v1alpha1.ReasonNotInForce, Message: sentence}
 }
 
 // settingsToReset are those that the role was given before and shall have no longer.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/result"
 	"authstack.dev/authstack/internal/stack"
@@ -38,6 +39,11 @@ type fakeDatabases struct {
 	// sampled counts the samples that were taken; sampleErr is the answer while it is set.
 	sampled   int64
 	sampleErr error
+	// triggered are the triggers that decide which commits wait, by host; durabilityErr is the answer to a change of
+	// them while it is set, and durabilityChanges are those that were made.
+	triggered         map[string]facts.Durability
+	durabilityErr     error
+	durabilityChanges []durability.Change
 }
 
 // databases are both edges to PostgreSQL.
@@ -62,7 +68,7 @@ func (f *fakeDatabases) Sample(_ context.Context, target stack.DatabaseTarget) (
 }
 
 func newFakeDatabases(server client.Client) *fakeDatabases {
-	return &fakeDatabases{server: server, roles: map[string]map[string]string{}, analyzed: map[string]int{}, override: map[string]string{}}
+	return &fakeDatabases{server: server, roles: map[string]map[string]string{}, analyzed: map[string]int{}, override: map[string]string{}, triggered: map[string]facts.Durability{}}
 }
 
 func (f *fakeDatabases) Observe(ctx context.Context, target stack.DatabaseTarget) (*facts.Database, error) {
@@ -78,7 +84,7 @@ func (f *fakeDatabases) Observe(ctx context.Context, target stack.DatabaseTarget
 		return nil, err
 	}
 	db := &facts.Database{Version: "17.5", Encoding: "UTF8", Migrated: true, Tables: 10,
-		Settings: map[string]facts.Setting{}, RoleSettings: map[string]string{}}
+		Settings: map[string]facts.Setting{}, RoleSettings: map[string]string{}, Durability: f.triggered[target.Host]}
 	for name, value := range f.roles[target.Host] {
 		db.RoleSettings[name] = value
 	}
@@ -117,6 +123,20 @@ func (f *fakeDatabases) SetRole(_ context.Context, target stack.DatabaseTarget, 
 		delete(f.roles[target.Host], name)
 	}
 	return changed, nil
+}
+
+func (f *fakeDatabases) SetDurability(_ context.Context, target stack.DatabaseTarget, change durability.Change) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.durabilityErr != nil {
+		return f.durabilityErr
+	}
+	f.durabilityChanges = append(f.durabilityChanges, change)
+	f.triggered[target.Host] = facts.Durability{}
+	if len(change.Install) > 0 {
+		f.triggered[target.Host] = durability.Intact(change.Install)
+	}
+	return nil
 }
 
 func (f *fakeDatabases) Analyze(_ context.Context, target stack.DatabaseTarget) error {

@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/gomega"
 
+	"authstack.dev/authstack/internal/durability"
+	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/sqlclient"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -76,6 +78,12 @@ func postgres(t *testing.T) int32 {
 		_ = serve.Wait()
 	})
 	return int32(port)
+}
+
+func mustObserve(g *WithT, database *sqlclient.Client, target stack.DatabaseTarget) *facts.Database {
+	found, err := database.Observe(context.Background(), target)
+	g.Expect(err).NotTo(HaveOccurred())
+	return found
 }
 
 func TestDatabaseEdge(t *testing.T) {
@@ -182,6 +190,61 @@ func TestDatabaseEdge(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			return facts.NeverAnalyzed
 		}, "5s", "100ms").Should(BeZero())
+	})
+	t.Run("the triggers that let commits go are put on, found and taken off", func(t *testing.T) {
+		g := NewWithT(t)
+		tables, _ := durability.Tables("authentik", "2025.12.4")
+		own, err := pgx.Connect(ctx, fmt.Sprintf("host=127.0.0.1 port=%d user=authentik password=%s dbname=authentik sslmode=disable", port, target.Password))
+		g.Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = own.Close(context.Background()) }()
+		judged := func() durability.Finding {
+			facts, err := database.Observe(ctx, target)
+			g.Expect(err).NotTo(HaveOccurred())
+			return durability.Judge(tables, facts.Durability)
+		}
+		g.Expect(judged().Change.Install).To(HaveLen(3))
+		g.Expect(database.SetDurability(ctx, target, durability.Change{Install: tables})).To(
+			MatchError(`relation "public.django_postgres_cache_cacheentry" does not exist (SQLSTATE 42P01)`))
+		for _, statement := range []string{
+			`CREATE TABLE django_postgres_cache_cacheentry (cache_key text PRIMARY KEY, value text, expires timestamptz)`,
+			`CREATE TABLE authentik_core_session (session_key text PRIMARY KEY, expires timestamptz, session_data bytea)`,
+			`CREATE TABLE authentik_core_authenticatedsession (session_id text PRIMARY KEY REFERENCES authentik_core_session DEFERRABLE INITIALLY DEFERRED)`,
+			`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+		} {
+			_, err := own.Exec(ctx, statement)
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		for range 2 { // Once more changes nothing.
+			g.Expect(database.SetDurability(ctx, target, durability.Change{Install: tables})).To(Succeed())
+			g.Expect(judged()).To(Equal(durability.Finding{Relaxed: tables}))
+		}
+		for statement, problem := range map[string]string{
+			`DROP TRIGGER authstack_durability_delete ON authentik_core_session`:                                                                           "authentik_core_session lacks authstack_durability_delete",
+			`ALTER TABLE authentik_core_session ENABLE TRIGGER authstack_durability_delete`:                                                                "authentik_core_session lacks authstack_durability_delete",
+			`CREATE OR REPLACE FUNCTION authstack_durability() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`:                               "the functions are missing or not this release's",
+			`CREATE CONSTRAINT TRIGGER zzz AFTER INSERT ON authentik_core_session DEFERRABLE FOR EACH ROW EXECUTE FUNCTION nothing()`:                      "authentik_core_session has the deferred trigger zzz",
+			`CREATE TABLE elsewhere (id int); CREATE TRIGGER x BEFORE DELETE ON elsewhere FOR EACH STATEMENT EXECUTE FUNCTION authstack_durability_wait()`: "elsewhere has triggers that it should not have",
+		} {
+			_, err := own.PgConn().Exec(ctx, statement).ReadAll()
+			g.Expect(err).NotTo(HaveOccurred())
+			finding := judged()
+			g.Expect(finding.Problems).To(ContainElement(ContainSubstring(problem)))
+			_, err = own.PgConn().Exec(ctx, `DROP TRIGGER IF EXISTS zzz ON authentik_core_session; DROP TABLE IF EXISTS elsewhere`).ReadAll()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(database.SetDurability(ctx, target, durability.Change{Install: finding.Change.Install})).To(Succeed())
+			g.Expect(judged().Problems).To(BeEmpty())
+		}
+		// While a login holds the table, it gives up in time and changes nothing.
+		_, err = own.PgConn().Exec(ctx, `BEGIN; LOCK TABLE authentik_core_session IN ROW EXCLUSIVE MODE`).ReadAll()
+		g.Expect(err).NotTo(HaveOccurred())
+		off := durability.Judge(nil, mustObserve(g, database, target).Durability).Change
+		g.Expect(database.SetDurability(ctx, target, off)).To(MatchError(ContainSubstring("lock timeout")))
+		g.Expect(judged()).To(Equal(durability.Finding{Relaxed: tables}))
+		_, err = own.Exec(ctx, `ROLLBACK`)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(database.SetDurability(ctx, target, off)).To(Succeed())
+		g.Expect(mustObserve(g, database, target).Durability.Triggers).To(BeEmpty())
+		g.Expect(mustObserve(g, database, target).Durability.Functions).To(BeEmpty())
 	})
 	t.Run("a refusal is told in the server's words and without the password", func(t *testing.T) {
 		g := NewWithT(t)

@@ -101,19 +101,37 @@ type DatabaseStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName,omitempty"`
-	// Durability in force.
+	// Durability in force, which may differ from the one that is asked for: durabilityNote says why.
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 	// DurabilityNote says what a crash can take, in a sentence.
 	// +optional
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=1024
 	DurabilityNote string `json:"durabilityNote,omitempty"`
+	// RelaxedTables are those whose new and changed rows do not wait for the WAL.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	RelaxedTables []RelaxedTable `json:"relaxedTables,omitempty"`
 	// Settings that were computed or given, each with its reason and what is in force.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Settings []SettingStatus `json:"settings,omitempty"`
+}
+
+// RelaxedTable is a table of which a crash can take the newest rows.
+type RelaxedTable struct {
+	// Name of the table.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Lost says what that means for a person.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	Lost string `json:"lost"`
 }
 
 // SettingStatus is one PostgreSQL setting: what should be, why, and what is in force.

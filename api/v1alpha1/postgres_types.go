@@ -42,8 +42,11 @@ type PostgresSpec struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// Durability says which acknowledged writes a crash may take. Strict: none. Relaxed: those of
-	// the last three wal_writer_delays, about 0.6 s (synchronous_commit=off). Default: Strict.
+	// Durability says which acknowledged writes a crash may take. Strict: none. IdentityDurable: new
+	// and changed sessions and cache entries of the last moments, so that a person logs in again; no
+	// user, credential, token, event, logout or revocation. Relaxed: all of the last three
+	// wal_writer_delays, about 0.6 s. Default: IdentityDurable where the product's version keeps
+	// such rows in PostgreSQL and it was looked into, or else Strict; status says what is in force.
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 
@@ -53,7 +56,7 @@ type PostgresSpec struct {
 	// +kubebuilder:validation:MaxProperties=128
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z_][a-z0-9_]*([.][a-z_][a-z0-9_]*)?$') && size(name) <= 63)",message="PostgreSQL parameter names are written in lower case with _, for example work_mem"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['fsync', 'full_page_writes']) || self[name] == 'on')",message="fsync and full_page_writes stay on: without them a crash corrupts the database; remove them, and write durability: Relaxed for a faster commit that cannot corrupt"
-	// +kubebuilder:validation:XValidation:rule="!('synchronous_commit' in self)",message="synchronous_commit is set by postgres.durability; write durability: Strict or durability: Relaxed"
+	// +kubebuilder:validation:XValidation:rule="!('synchronous_commit' in self)",message="synchronous_commit is set by postgres.durability; write durability: Strict, IdentityDurable or Relaxed"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['listen_addresses', 'port', 'data_directory', 'config_file', 'hba_file', 'ident_file', 'external_pid_file', 'unix_socket_directories', 'archive_command', 'restore_command', 'archive_library', 'ssl_passphrase_command', 'zero_damaged_pages', 'ignore_checksum_failure']))",message="this parameter belongs to the operator or runs a command in the database Pod; remove it from postgres.parameters"
 	Parameters map[string]ParameterValue `json:"parameters,omitempty"`
 }
@@ -66,16 +69,17 @@ type PostgresSpec struct {
 type ParameterValue = string
 
 // Durability says which acknowledged writes a crash may take.
-//
-// A level between the two, where only commits that touched nothing but rows which can be made again
-// do not wait, is planned; its place is here.
-// +kubebuilder:validation:Enum=Strict;Relaxed
+// +kubebuilder:validation:Enum=Strict;IdentityDurable;Relaxed
 type Durability string
 
 // The durability levels.
 const (
 	// DurabilityStrict relaxes nothing: every acknowledged commit survives a crash.
 	DurabilityStrict Durability = "Strict"
+	// DurabilityIdentity lets only those commits go without waiting for the WAL that touched nothing
+	// but rows which can be made again: sessions and cache entries, new or changed. Deleting one, and
+	// everything else, waits. Triggers in the database decide it at each commit (docs/durability.md).
+	DurabilityIdentity Durability = "IdentityDurable"
 	// DurabilityRelaxed is synchronous_commit=off: a crash can take the acknowledged commits of up
 	// to three times wal_writer_delay (PostgreSQL docs, "Asynchronous Commit"); nothing is corrupted.
 	DurabilityRelaxed Durability = "Relaxed"

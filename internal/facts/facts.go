@@ -142,6 +142,25 @@ type Database struct {
 	NeverAnalyzed int
 	// Tables is the number of the product's tables.
 	Tables int
+	// Durability is what decides there which commits wait for the WAL.
+	Durability Durability
+}
+
+// Durability is what is found in a database of the triggers by which a commit need not wait.
+type Durability struct {
+	// Functions are the md5 sums of the functions' texts, by name.
+	Functions map[string]string
+	// Triggers that call those functions, and the other deferrable ones of people on the same tables.
+	Triggers []Trigger
+}
+
+// Trigger of a table, as PostgreSQL shows it.
+type Trigger struct {
+	Schema, Table, Name string
+	// Function that it calls, without its schema, and the comment on the trigger.
+	Function, Comment string
+	// Enabled is pg_trigger.tgenabled: O for the origin alone, A always, D never, R for replicas.
+	Enabled string
 }
 
 // Setting is a row of pg_settings.

@@ -3,6 +3,7 @@ package sqlclient
 import (
 	"context"
 
+	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -29,6 +30,18 @@ func (c *Client) SetRole(ctx context.Context, target stack.DatabaseTarget, has, 
 	}
 	defer session.Close()
 	return session.SetRole(ctx, has, want, reset)
+}
+
+// SetDurability connects and changes the triggers that decide which commits wait for the WAL.
+func (c *Client) SetDurability(ctx context.Context, target stack.DatabaseTarget, change durability.Change) error {
+	ctx, cancel := c.Bound(ctx)
+	defer cancel()
+	session, err := c.Connect(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return session.SetDurability(ctx, change)
 }
 
 // Analyze connects and has statistics gathered; only the context bounds it.

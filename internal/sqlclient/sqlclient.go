@@ -91,7 +91,7 @@ func (s *Session) Observe(ctx context.Context) (*facts.Database, error) {
 	}
 	// "17.5 (Debian 17.5-1.pgdg12+1)"
 	db.Version, _, _ = strings.Cut(db.Version, " ")
-	for _, ask := range []func(context.Context, *facts.Database) error{s.settings, s.roleSettings, s.tables, s.migrated} {
+	for _, ask := range []func(context.Context, *facts.Database) error{s.settings, s.roleSettings, s.tables, s.migrated, s.durability} {
 		if err := ask(ctx, db); err != nil {
 			return nil, plain(err)
 		}

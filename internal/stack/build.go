@@ -62,7 +62,11 @@ func Build(in Input) (*Plan, error) {
 	plan.Cache.Objects, plan.Cache.State = cached.Objects, cached.State
 	plan.Status.Cache = cache.Status(in.Stack, product)
 
-	return plan, plan.identityProvider(in, maker, product, database, cached)
+	if err := plan.identityProvider(in, maker, product, database, cached); err != nil {
+		return nil, err
+	}
+	plan.durability(in, db, product)
+	return plan, nil
 }
 
 func mediumOf(stored storage.Result) v1alpha1.Medium {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -218,7 +219,14 @@ func observe(in *stack.Input, plan *stack.Plan) {
 	for _, setting := range plan.Status.Database.Settings {
 		settings[setting.Name] = facts.Setting{Value: setting.Desired, Source: "configuration file", VarType: "string"}
 	}
-	f.Database = &facts.Database{Version: "17.5", Encoding: "UTF8", Settings: settings, RoleSettings: plan.RoleSettings, Migrated: true}
+	var triggers facts.Durability
+	switch {
+	case len(plan.Durability.Install) > 0:
+		triggers = durability.Intact(plan.Durability.Install)
+	case len(plan.Durability.Remove) == 0 && f.Database != nil:
+		triggers = f.Database.Durability
+	}
+	f.Database = &facts.Database{Version: "17.5", Encoding: "UTF8", Settings: settings, RoleSettings: plan.RoleSettings, Migrated: true, Durability: triggers}
 	if plan.AnalyzeNeeded {
 		f.MigratedVersion = plan.Status.IdentityProvider.Version
 		f.RunningVersion = f.MigratedVersion

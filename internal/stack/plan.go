@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/stack/part"
 )
 
@@ -42,6 +43,10 @@ type Plan struct {
 	// AnalyzeNeeded is whether ANALYZE should run now, since migrations of a version are done that
 	// it has not followed yet.
 	AnalyzeNeeded bool
+	// Durability is the change of the triggers that decide which commits wait for the WAL; empty where there is none.
+	Durability durability.Change
+	// DurabilityGiven is whether the spec asks for a level, so that failing to bring it about is told as a failure.
+	DurabilityGiven bool
 	// Status is the part of the status that follows from the plan and the facts; conditions,
 	// observedGeneration and latency are the controller's.
 	Status v1alpha1.AuthStackStatus

@@ -60,10 +60,13 @@ func TestStates(t *testing.T) {
 		"a setting waits for a restart": {zalando, func(in *stack.Input) {
 			in.Facts.Database.Settings["max_connections"] = facts.Setting{Value: "100", VarType: "integer", PendingRestart: true}
 		}, tuning, v1alpha1.ReasonPendingRestart, false, "max_connections", true},
-		"a refused parameter":                     {zalando, func(in *stack.Input) { in.Stack.Spec.Postgres.Parameters = map[string]string{"fsync": "off"} }, tuning, v1alpha1.ReasonInvalidSpec, true, "spec.postgres.parameters.fsync", true},
-		"an upgrade that skips a release":         {blueprint, func(in *stack.Input) { in.Stack.Spec.Authentik.Version, in.Stack.Spec.Cache = "2025.12.4", nil }, idp, v1alpha1.ReasonUpgradePath, true, "write a version of 2025.10 first", true},
-		"a downgrade":                             {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.5.1" }, idp, v1alpha1.ReasonUpgradePath, true, "only go forward", true},
-		"a patch release":                         {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.8.4" }, idp, v1alpha1.ReasonProgressing, false, "being updated", false},
+		"a refused parameter":             {zalando, func(in *stack.Input) { in.Stack.Spec.Postgres.Parameters = map[string]string{"fsync": "off"} }, tuning, v1alpha1.ReasonInvalidSpec, true, "spec.postgres.parameters.fsync", true},
+		"an upgrade that skips a release": {blueprint, func(in *stack.Input) { in.Stack.Spec.Authentik.Version, in.Stack.Spec.Cache = "2025.12.4", nil }, idp, v1alpha1.ReasonUpgradePath, true, "write a version of 2025.10 first", true},
+		"a downgrade":                     {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.5.1" }, idp, v1alpha1.ReasonUpgradePath, true, "only go forward", true},
+		"a patch release":                 {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2026.8.4" }, idp, v1alpha1.ReasonProgressing, false, "taken off first", true},
+		"a patch release without the triggers": {smallest, func(in *stack.Input) {
+			in.Stack.Spec.Authentik.Version, in.Facts.Database.Durability = "2026.8.4", facts.Durability{}
+		}, idp, v1alpha1.ReasonProgressing, false, "being updated", false},
 		"an unknown version":                      {smallest, func(in *stack.Input) { in.Stack.Spec.Authentik.Version = "2024.12.1" }, idp, v1alpha1.ReasonInvalidSpec, true, "known are", true},
 		"a blueprint is missing":                  {blueprint, func(in *stack.Input) { in.Facts.ConfigMaps = nil }, idp, v1alpha1.ReasonSecretMissing, false, "ConfigMap company", true},
 		"a Secret for the environment is missing": {external, func(in *stack.Input) { delete(in.Facts.Secrets, "mail") }, idp, v1alpha1.ReasonSecretMissing, false, "Secret mail of spec.authentik.envFromSecrets[0] does not exist in namespace auth; create it or remove it", true},
@@ -85,7 +88,7 @@ func TestStates(t *testing.T) {
 		"a users file that cannot be read is not quoted": {replicas, func(in *stack.Input) { in.Facts.Secrets["people"] = secret("users_database.yml", "users: [canary-") }, idp, v1alpha1.ReasonInvalidSpec, true, "it is not YAML", true},
 		"Redis has no address yet":                       {replicas, func(in *stack.Input) { in.Facts.ServiceIPs = nil }, idp, v1alpha1.ReasonProgressing, false, "address", true},
 		"migrations have not finished":                   {smallest, func(in *stack.Input) { in.Facts.Database.Migrated = false }, idp, v1alpha1.ReasonProgressing, false, "migrations", false},
-		"ANALYZE has not run":                            {smallest, func(in *stack.Input) { in.Facts.MigratedVersion = "" }, idp, v1alpha1.ReasonProgressing, false, "ANALYZE", false},
+		"ANALYZE has not run":                            {smallest, func(in *stack.Input) { in.Facts.MigratedVersion, in.Facts.Database.Durability = "", facts.Durability{} }, idp, v1alpha1.ReasonProgressing, false, "ANALYZE", false},
 		"a Pod of the server is not ready": {smallest, func(in *stack.Input) {
 			w := in.Facts.Workloads["sso-authentik-server"]
 			w.Ready, w.Available = 1, 1
@@ -115,7 +118,7 @@ func TestStates(t *testing.T) {
 
 func TestAnalyzeFollowsMigrations(t *testing.T) {
 	in, _ := settle(t, cases[smallest]())
-	in.Facts.MigratedVersion = "2026.8.2"
+	in.Facts.MigratedVersion, in.Facts.Database.Durability = "2026.8.2", facts.Durability{}
 	if plan := build(t, in); !plan.AnalyzeNeeded {
 		t.Errorf("migrated, but no ANALYZE: %+v", plan.IdentityProvider.State)
 	}

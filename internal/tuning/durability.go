@@ -15,16 +15,25 @@ func roleSettings(in Input) []Setting {
 			role("join_collapse_limit", "4", "two queries with 63 joins each are planned anew at every request: 190 to 249 ms with 8, 129 to 138 ms with 4 (facts/authentik-measured.md 4)"),
 		)
 	}
-	if in.Durability == v1alpha1.DurabilityRelaxed {
+	switch in.Durability {
+	case v1alpha1.DurabilityRelaxed:
 		return append(settings, role("synchronous_commit", "off", "spec.postgres.durability is Relaxed: a commit does not wait for the WAL; set for the product's role, where no database operator undoes it (facts/postgres-ceph.md A4)"))
+	case v1alpha1.DurabilityIdentity:
+		return append(settings, role("synchronous_commit", "on", "durability IdentityDurable: commits wait for the WAL, but for those that triggers let go (docs/durability.md)"))
 	}
-	return append(settings, role("synchronous_commit", "on", "spec.postgres.durability is Strict: an acknowledged commit survives a crash"))
+	return append(settings, role("synchronous_commit", "on", "durability Strict: an acknowledged commit survives a crash"))
 }
 
-// DurabilityNote says what a crash can take.
+// DurabilityNote says what a crash can take, or is empty where that is not known.
 func DurabilityNote(durability v1alpha1.Durability) string {
-	if durability == v1alpha1.DurabilityRelaxed {
+	switch durability {
+	case v1alpha1.DurabilityRelaxed:
 		return "a crash can take the acknowledged commits of up to three times wal_writer_delay (about 0.6 s by default): logins, logouts, password changes; nothing is corrupted"
+	case v1alpha1.DurabilityIdentity:
+		return "a crash can take new and changed sessions and cache entries of up to three times wal_writer_delay (about 0.6 s by default), so that a person logs in again; " +
+			"no user, credential, token, event, logout or revocation"
+	case v1alpha1.DurabilityStrict:
+		return "a crash takes no acknowledged commit"
 	}
-	return "a crash takes no acknowledged commit"
+	return ""
 }

@@ -105,11 +105,6 @@ func (p *Plan) Name() string {
 	return cmp.Or(p.spec.Database, p.product.Name)
 }
 
-// Durability that the spec asks for.
-func (p *Plan) Durability() v1alpha1.Durability {
-	return cmp.Or(p.spec.Durability, v1alpha1.DurabilityStrict)
-}
-
 // Storage finds the StorageClass.
 func (p *Plan) Storage(in part.Input) storage.Result {
 	if p.External() {
@@ -155,7 +150,7 @@ func (p *Plan) Tune(in part.Input, medium v1alpha1.Medium) tuning.Result {
 		Product:     p.product.Name,
 		Connections: p.product.Connections,
 		DeepJoins:   p.product.DeepJoins,
-		Durability:  p.Durability(),
+		Durability:  p.Durability().Level,
 		External:    p.External(),
 		Parameters:  p.spec.Parameters,
 	})
@@ -212,15 +207,7 @@ func (p *Plan) Target(in part.Input) *part.DatabaseTarget {
 
 // Status of the database as far as the plan and the facts say.
 func (p *Plan) Status(in part.Input, result Result) *v1alpha1.DatabaseStatus {
-	status := &v1alpha1.DatabaseStatus{
-		Provider:       p.Provider(),
-		Name:           p.Name(),
-		Durability:     p.Durability(),
-		DurabilityNote: tuning.DurabilityNote(p.Durability()),
-	}
-	if p.spec.Zalando != nil && instances(*p.spec.Zalando) > 1 {
-		status.DurabilityNote += "; standbys follow asynchronously, so a failover can take the commits of the last moments"
-	}
+	status := &v1alpha1.DatabaseStatus{Provider: p.Provider(), Name: p.Name()}
 	if db := result.Database; db != nil {
 		status.Host, status.Port, status.SecretName = db.Target.Host, db.Target.Port, db.SecretName
 	}
