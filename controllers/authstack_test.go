@@ -181,6 +181,60 @@ func TestAuthStack(t *testing.T) {
 		w.settle()
 		g.Expect(w.database.resets).To(BeEmpty())
 	})
+	t.Run("a new version starts when the triggers are off, and they come back after its migrations", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.create(func(st *v1alpha1.AuthStack) { st.Spec.Authentik.Version = "2025.10.4" })
+		w.until("Ready", w.ready)
+		w.settle()
+		host := "sso-postgres." + w.namespace + ".svc"
+		g.Expect(w.stack().Status.Database.Durability).To(Equal(v1alpha1.DurabilityIdentity))
+		g.Expect(w.stack().Status.Database.RelaxedTables).To(HaveLen(3))
+		running := func() string {
+			d := &appsv1.Deployment{}
+			w.must(server.Get(t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "sso-authentik-worker"}, d))
+			return d.Spec.Template.Spec.Containers[0].Image
+		}
+		before := running()
+		w.database.durabilityErr = errors.New("canceling statement due to lock timeout (SQLSTATE 55P03)")
+		w.change(func(st *v1alpha1.AuthStack) { st.Spec.Authentik.Version = "2025.12.4" })
+		w.until("the failure is told", func() bool {
+			c := conditionIn(w.stack().Status.Conditions, v1alpha1.ConditionTuningApplied)
+			return c != nil && strings.Contains(c.Message, "55P03")
+		})
+		g.Expect(running()).To(Equal(before), "a migration would fail on the triggers")
+		w.database.durabilityErr, w.database.durabilityChanges = nil, nil
+		w.until("the new version is asked for", func() bool { return running() != before })
+		g.Expect(w.database.durabilityChanges).To(HaveLen(1))
+		g.Expect(w.database.durabilityChanges[0].Remove).To(HaveLen(3))
+		g.Expect(w.database.triggered[host].Triggers).To(BeEmpty())
+		w.until("Ready", w.ready)
+		w.settle()
+		g.Expect(w.database.analyzed).To(HaveKeyWithValue(host, 2))
+		g.Expect(w.database.durabilityChanges).To(HaveLen(2))
+		g.Expect(w.stack().Status.Database.Durability).To(Equal(v1alpha1.DurabilityIdentity))
+		w.change(func(st *v1alpha1.AuthStack) {
+			st.Spec.Postgres = &v1alpha1.PostgresSpec{Durability: v1alpha1.DurabilityStrict}
+		})
+		w.settle()
+		g.Expect(w.database.triggered[host].Triggers).To(BeEmpty())
+		g.Expect(w.stack().Status.Database.Durability).To(Equal(v1alpha1.DurabilityStrict))
+	})
+	t.Run("triggers that cannot be had are told, and hold Ready up where they were asked for", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.database.durabilityErr = errors.New("must be owner of relation authentik_core_session (SQLSTATE 42501)")
+		w.create()
+		w.until("Ready", w.ready)
+		w.until("the reason is told", func() bool { return strings.Contains(w.stack().Status.Database.DurabilityNote, "42501") })
+		g.Expect(w.stack().Status.Database.Durability).To(Equal(v1alpha1.DurabilityStrict))
+		w.change(func(st *v1alpha1.AuthStack) {
+			st.Spec.Postgres = &v1alpha1.PostgresSpec{Durability: v1alpha1.DurabilityIdentity}
+		})
+		w.until("the condition tells", func() bool {
+			c := conditionIn(w.stack().Status.Conditions, v1alpha1.ConditionTuningApplied)
+			return c.Reason == v1alpha1.ReasonNotInForce && strings.Contains(c.Message, "42501")
+		})
+		g.Expect(w.ready()).To(BeFalse())
+	})
 	t.Run("a setting that is not in force is named", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
 		w.database.override["shared_buffers"] = "1"

@@ -39,7 +39,8 @@ func TestDatabaseProvider(t *testing.T) {
 		"a database name later":           {authentik, "", postgres(`database: other`), "the name of the database cannot be changed"},
 		"the default name later":          {authentik, "", postgres(`database: authentik`), ""},
 		"another durability":              {authentik, postgres(`durability: Strict`), postgres(`durability: Relaxed`), ""},
-		"a durability that is none":       {authentik, postgres(`durability: "off"`), "", `supported values: "Strict", "Relaxed"`},
+		"a durability that is none":       {authentik, postgres(`durability: "off"`), "", `supported values: "Strict", "IdentityDurable", "Relaxed"`},
+		"durability by table":             {authentik, postgres(`durability: IdentityDurable`), postgres(`durability: Strict`), ""},
 	})
 }
 
@@ -51,8 +52,8 @@ func TestParameters(t *testing.T) {
 		"fsync false":                 {authentik, one("fsync", "false"), "", "write durability: Relaxed"},
 		"fsync on":                    {authentik, one("fsync", "on"), "", ""},
 		"full_page_writes off":        {authentik, one("full_page_writes", "off"), "", "write durability: Relaxed"},
-		"synchronous_commit":          {authentik, one("synchronous_commit", "off"), "", "write durability: Strict or durability: Relaxed"},
-		"synchronous_commit, on":      {authentik, one("synchronous_commit", "on"), "", "write durability: Strict or durability: Relaxed"},
+		"synchronous_commit":          {authentik, one("synchronous_commit", "off"), "", "write durability: Strict, IdentityDurable or Relaxed"},
+		"synchronous_commit, on":      {authentik, one("synchronous_commit", "on"), "", "write durability: Strict, IdentityDurable or Relaxed"},
 		"Synchronous_Commit":          {authentik, one("Synchronous_Commit", "off"), "", "are written in lower case with _"},
 		"fsync off later":             {authentik, one("work_mem", "8MB"), one("fsync", "off"), "write durability: Relaxed"},
 		"a command":                   {authentik, one("archive_command", "rm -rf /"), "", "remove it from postgres.parameters"},
