@@ -40,6 +40,10 @@ test-unit: ## The quick part: pure rooms, formats, renderers; no cluster.
 test-api: ## Kinds and controllers against a real API server and a real PostgreSQL.
 	hack/test.sh api
 
+.PHONY: test-durability
+test-durability: ## Which commits wait for the WAL, and kill -9 under load, on a real PostgreSQL.
+	hack/test.sh durability
+
 .PHONY: test-doubles
 test-doubles: ## The doubles against the conformance suite, on a real PostgreSQL and Redis.
 	hack/test.sh doubles

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
-# those that are named: unit verify lint doubles loadtests api e2e devcluster.
+# those that are named: unit verify lint api durability loadtests doubles devcluster e2e.
 # Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 export PATH="$root/bin:$PATH" CGO_ENABLED=0
 mkdir -p "$root/bin" "$root/out/test"
-all=(unit verify lint api loadtests doubles devcluster e2e)
+all=(unit verify lint api durability loadtests doubles devcluster e2e)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
@@ -25,7 +25,11 @@ envtest() {
 # Packages whose tests need an API server.
 api_packages='authstack.dev/authstack/(api|controllers|test/api|test/chart|test/install|test/cli)'
 
-stage_unit() { packages && go vet ./... && go test $(go list ./... | grep -vE "^($api_packages)"); }
+durability_package=authstack.dev/authstack/test/durability
+
+stage_unit() { packages && go vet ./... && go test $(go list ./... | grep -vE "^($api_packages|$durability_package\$)"); }
+# Which commits wait, and 20 crashes under load for each level; by itself, since it wants a calm machine.
+stage_durability() { packages && go test -count=1 -timeout 15m "$durability_package"; }
 stage_verify() { make --no-print-directory verify; }
 stage_lint() { make --no-print-directory lint; }
 stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)") && (cd test/flux && go vet ./... && go test ./...); }
