@@ -81,7 +81,8 @@ func newTrial(t *testing.T, level string, load time.Duration, options ...string)
 	case "Relaxed":
 		execute(t, admin, `ALTER ROLE authentik IN DATABASE authentik SET synchronous_commit TO off`)
 	}
-	execute(t, admin, `INSERT INTO authentik_core_user SELECT i, 'p-0', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(0, 99) i`)
+	execute(t, admin, `INSERT INTO authentik_core_user SELECT i, 'p-0', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(0, 99) i`,
+		`SELECT setval(pg_get_serial_sequence('authentik_core_user', 'id'), 1000)`)
 	return &trial{c, level, load}
 }
 
@@ -93,12 +94,14 @@ func (t *trial) round(ledger *ledger, run int) (broken, time.Duration) {
 	defer cancel()
 	monitor := t.connect(t.superuser)
 	defer func() { _ = monitor.Close(ctx) }()
-	var stop atomic.Bool
+	var stop, crashing atomic.Bool
 	var group sync.WaitGroup
 	for id := range people {
 		p := &person{id: id, conn: t.connect(t.owner), ledger: ledger, random: rand.New(rand.NewPCG(uint64(run), uint64(id))), run: run}
 		group.Go(func() {
-			_ = p.live(ctx, &stop)
+			if err := p.live(ctx, &stop); err != nil && !crashing.Load() {
+				t.t.Errorf("before the crash: %v", err)
+			}
 			_ = p.conn.Close(ctx)
 		})
 	}
@@ -108,6 +111,7 @@ func (t *trial) round(ledger *ledger, run int) (broken, time.Duration) {
 		group.Wait()
 	}
 	crashed := time.Now()
+	crashing.Store(true)
 	t.crash(monitor)
 	group.Wait()
 	t.start()

@@ -192,7 +192,9 @@ type broken struct {
 	oldest time.Time
 }
 
-func (b broken) identity() int { return b.accounts + b.passwords + b.tokens + b.revocations + b.logouts }
+func (b broken) identity() int {
+	return b.accounts + b.passwords + b.tokens + b.revocations + b.logouts
+}
 
 // check what is in force after the crash.
 func (l *ledger) check(t testing.TB, conn *pgx.Conn) broken {
