@@ -1,0 +1,194 @@
+package durability
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"authstack.dev/authstack/internal/durability"
+)
+
+// people is how many clients load the database at once, and rounds how often it is killed under each level.
+const (
+	people = 6
+	rounds = 20
+)
+
+// crash kills the server as a power failure does: whatever the WAL holds beyond what was flushed is gone as well, which
+// kill -9 by itself leaves to the operating system. Every process is stopped but one, which says how far that is.
+func (c *cluster) crash(monitor *pgx.Conn) {
+	c.t.Helper()
+	for _, pid := range c.pids(int(monitor.PgConn().PID())) {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var file string
+	var offset int64
+	if err := monitor.QueryRow(ctx, `SELECT file_name, file_offset FROM pg_walfile_name_offset(pg_current_wal_flush_lsn())`).Scan(&file, &offset); err != nil {
+		c.t.Fatal(err)
+	}
+	c.kill()
+	segments, err := filepath.Glob(filepath.Join(c.data, "pg_wal", strings.Repeat("[0-9A-F]", 24)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	sort.Strings(segments)
+	for _, segment := range segments {
+		keep := offset
+		if name := filepath.Base(segment); name < file {
+			continue
+		} else if name > file {
+			keep = 0
+		}
+		for _, size := range []int64{keep, 1 << 20} {
+			if err := os.Truncate(segment, size); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// trial is a level of durability with what its crashes may take.
+type trial struct {
+	*cluster
+	level string
+	// load is how long each round's lasts.
+	load time.Duration
+}
+
+func newTrial(t *testing.T, level string, load time.Duration, options ...string) *trial {
+	c := newCluster(t, options...)
+	c.schema()
+	admin := c.connect(c.superuser)
+	defer func() { _ = admin.Close(context.Background()) }()
+	switch level {
+	case "IdentityDurable":
+		c.install()
+	case "Relaxed":
+		execute(t, admin, `ALTER ROLE authentik IN DATABASE authentik SET synchronous_commit TO off`)
+	}
+	execute(t, admin, `INSERT INTO authentik_core_user SELECT i, 'p-0', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(0, 99) i`,
+		`SELECT setval(pg_get_serial_sequence('authentik_core_user', 'id'), 1000)`)
+	return &trial{c, level, load}
+}
+
+// round loads the database, crashes it in the middle of the load or right after everybody's last logout, and says what is
+// missing and how long before the crash the oldest of it was acknowledged.
+func (t *trial) round(ledger *ledger, run int) (broken, time.Duration) {
+	t.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	monitor := t.connect(t.superuser)
+	defer func() { _ = monitor.Close(ctx) }()
+	var stop, crashing atomic.Bool
+	var group sync.WaitGroup
+	for id := range people {
+		p := &person{id: id, conn: t.connect(t.owner), ledger: ledger, random: rand.New(rand.NewPCG(uint64(run), uint64(id))), run: run}
+		group.Go(func() {
+			if err := p.live(ctx, &stop); err != nil && !crashing.Load() {
+				t.t.Errorf("before the crash: %v", err)
+			}
+			_ = p.conn.Close(ctx)
+		})
+	}
+	time.Sleep(t.load)
+	if run%2 == 0 {
+		stop.Store(true)
+		group.Wait()
+	}
+	crashed := time.Now()
+	crashing.Store(true)
+	t.crash(monitor)
+	group.Wait()
+	t.start()
+	conn := t.connect(t.superuser)
+	defer func() { _ = conn.Close(ctx) }()
+	found := ledger.check(t.t, conn)
+	if found.oldest.IsZero() {
+		return found, 0
+	}
+	return found, crashed.Sub(found.oldest)
+}
+
+func TestCrashesTakeNothingThatWasAcknowledged(t *testing.T) {
+	for _, level := range []string{"Strict", "IdentityDurable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			trial, ledger := newTrial(t, level, 200*time.Millisecond), newLedger()
+			sessions := 0
+			for run := range rounds {
+				found, _ := trial.round(ledger, run)
+				if found.identity() > 0 {
+					t.Fatalf("crash %d took what was acknowledged: %+v", run, found)
+				}
+				sessions += found.sessions
+				ledger.sessions = map[string]bool{} // Counted.
+			}
+			if level == "Strict" && sessions > 0 {
+				t.Errorf("%d sessions are missing under Strict", sessions)
+			}
+			t.Logf("%s: %d crashes, %d acknowledged commits, none of an identity, credential, token, logout or revocation missing; %d sessions", level, rounds, ledger.acknowledged, sessions)
+			if ledger.acknowledged < rounds*people || len(ledger.loggedOut) == 0 || len(ledger.tokens)+len(ledger.revoked) == 0 || len(ledger.users) == 0 || len(ledger.made) == 0 {
+				t.Errorf("the load did too little: %d commits", ledger.acknowledged)
+			}
+		})
+	}
+}
+
+// Under Relaxed a crash does take some, and none that is older than the promised three times wal_writer_delay.
+func TestRelaxedLosesWhatItSays(t *testing.T) {
+	const delay = time.Second
+	trial := newTrial(t, "Relaxed", 4500*time.Millisecond, "-c", fmt.Sprintf("wal_writer_delay=%d", delay.Milliseconds()))
+	missing := 0
+	for run := range 2 {
+		ledger := newLedger()
+		found, age := trial.round(ledger, run)
+		missing += found.identity()
+		t.Logf("Relaxed: of %d acknowledged commits %+v are missing, the oldest of %s before the crash", ledger.acknowledged, found, age)
+		// A second more for a machine that is busy with other things.
+		if age > 3*delay+time.Second {
+			t.Errorf("a commit was lost that was acknowledged %s before the crash", age)
+		}
+	}
+	if missing == 0 {
+		t.Error("nothing is missing under Relaxed: the crash is none, and the other tests show nothing")
+	}
+}
+
+// The crashes must be able to find a fault: without the trigger before DELETE, or with a function that trusts its first
+// look, acknowledged logouts and passwords go missing.
+func TestCrashesFindAFault(t *testing.T) {
+	for fault, statement := range map[string]string{
+		"no trigger makes a logout wait": `CREATE OR REPLACE FUNCTION authstack_durability_wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+		"no lock is looked at":           strings.Replace(durability.Functions(), "l.mode NOT IN ('AccessShareLock', 'RowShareLock')", "false", 1),
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			trial, ledger := newTrial(t, "IdentityDurable", 200*time.Millisecond), newLedger()
+			owner := trial.connect(trial.owner)
+			execute(t, owner, statement)
+			_ = owner.Close(context.Background())
+			for run := range rounds {
+				if found, _ := trial.round(ledger, run); found.identity() > 0 {
+					t.Logf("found by crash %d: %+v", run, found)
+					return
+				}
+			}
+			t.Errorf("%d crashes did not find it", rounds)
+		})
+	}
+}
