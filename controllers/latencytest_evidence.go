@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,14 +211,16 @@ func (r *LatencyTestReconciler) stackPods(ctx context.Context, t *run) ([]latenc
 func podState(pod *corev1.Pod) latency.PodState {
 	state := latency.PodState{Name: pod.Name, UID: string(pod.UID), Role: pod.Labels["spilo-role"]}
 	for _, condition := range pod.Status.Conditions {
-		state.Ready = state.Ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	}
-	if len(pod.Status.ContainerStatuses) > 0 {
-		container := pod.Status.ContainerStatuses[0]
-		state.Image, state.RestartCount = container.ImageID, container.RestartCount
-		if state.Image == "" {
-			state.Image = container.Image
+		if condition.Type == corev1.PodReady {
+			state.Ready, state.ReadySince = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.UTC()
 		}
 	}
+	var images []string
+	for _, container := range pod.Status.ContainerStatuses {
+		images = append(images, cmp.Or(container.ImageID, container.Image))
+		state.RestartCount += container.RestartCount
+	}
+	slices.Sort(images)
+	state.Image = strings.Join(images, ",")
 	return state
 }

@@ -38,12 +38,39 @@ func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*re
 	}
 	t.after.Status.CompletedRepeats = int32(len(repeats))
 	outcome := latency.Judge(t.plan, runs, evidence)
+	voided := len(t.after.Status.Voided)
+	if outcome.Voided && voided < latency.MostVoided {
+		return r.repeatVoided(ctx, t, outcome)
+	}
+	if voided > 0 {
+		outcome.Message += fmt.Sprintf(" This is run %d of the test; what voided the earlier ones is in status.voided.", voided+1)
+	}
 	if outcome.Verdict != v1alpha1.VerdictError {
 		if t.after.Status.Causes, err = r.diagnose(ctx, t, outcome.Merged); err != nil {
 			return kube.Outcome{Err: err}
 		}
 	}
 	return r.finish(ctx, t, outcome)
+}
+
+// repeatVoided begins again after a run that proved nothing by chance. The next run has its own number, and
+// so its own Jobs, and waits like any other for its stack to be Ready and for its turn.
+func (r *LatencyTestReconciler) repeatVoided(ctx context.Context, t *run, outcome latency.Outcome) kube.Outcome {
+	// An operator that dies before the status is written runs the same number once more.
+	if err := r.removeObjects(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
+	status := &t.after.Status
+	message := kube.Truncate(t.redactor.Text(outcome.Message))
+	status.Voided = append(status.Voided, message)
+	status.Run, status.LastHandledReconcileAt = t.number+1, t.handled()
+	status.StartedAt, status.Subject, status.CompletedRepeats = nil, nil, 0
+	t.progress(v1alpha1.ReasonVoided, fmt.Sprintf("run %d of at most %d proved nothing and is repeated: %s",
+		len(status.Voided), latency.MostVoided+1, message))
+	if err := r.report(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
+	return kube.Outcome{State: kube.Progressing, Before: time.Second}
 }
 
 // finish writes the result and then the verdict.

@@ -165,6 +165,14 @@ type LatencyTestStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Guards []Guard `json:"guards,omitempty"`
 
+	// Voided are why earlier runs proved nothing: a run during which a Pod changed, the clock was set or
+	// the load generator was short of CPU is repeated by itself, up to two times.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=1024
+	Voided []string `json:"voided,omitempty"`
+
 	// Causes are where the time went, the greatest share first, each with the number behind it. Shares
 	// overlap and need not add up.
 	// +optional

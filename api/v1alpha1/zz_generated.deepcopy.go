@@ -1002,6 +1002,11 @@ func (in *LatencyTestStatus) DeepCopyInto(out *LatencyTestStatus) {
 		*out = make([]Guard, len(*in))
 		copy(*out, *in)
 	}
+	if in.Voided != nil {
+		in, out := &in.Voided, &out.Voided
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Causes != nil {
 		in, out := &in.Causes, &out.Causes
 		*out = make([]Cause, len(*in))

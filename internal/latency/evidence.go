@@ -1,6 +1,8 @@
 package latency
 
 import (
+	"time"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/result"
 )
@@ -39,13 +41,16 @@ type JobOutcome struct {
 // PodState is a Pod of the stack at one moment.
 type PodState struct {
 	Name, UID string
-	// Image as the status reports it (imageID where there is one) of the product's container.
+	// Image as the status reports it (imageID where there is one) of its containers, joined by commas.
 	Image string
 	// Role of a database Pod as Patroni labels it (master, replica): a switchover restarts nothing and
 	// yet changes who answers. Empty for other Pods.
-	Role         string
+	Role string
+	// RestartCount of all its containers.
 	RestartCount int32
 	Ready        bool
+	// ReadySince is when it last became ready or ceased to be; zero where it is not known.
+	ReadySince time.Time
 }
 
 // Outcome is what the runs are worth.
@@ -61,6 +66,9 @@ type Outcome struct {
 	Guards     []v1alpha1.Guard
 	// LoginP95 is status.loginP95, for example 612ms; empty where Login was not measured.
 	LoginP95 string
+	// Voided is whether the verdict is Inconclusive by nothing but what another run may not meet again: a
+	// Pod that changed, a clock that was set, a generator that was short of CPU.
+	Voided bool
 	// Merged is all repeats as one; nil where there is no result.
 	Merged *result.Run
 }

@@ -29,7 +29,7 @@ const (
 	GuardClock = "clock"
 	// GuardPodsUnchanged: the same Pods, containers and images before and after.
 	GuardPodsUnchanged = "pods-unchanged"
-	// GuardPodsReady: they were ready before and after.
+	// GuardPodsReady: they were ready before and after, and all the time in between.
 	GuardPodsReady = "pods-ready"
 	// GuardStackUnchanged: the spec of the stack did not change.
 	GuardStackUnchanged = "stack-unchanged"
@@ -59,6 +59,13 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 	}
 	return list
 }
+
+// chance are the guards that a run may violate by chance, so that another run is worth its time. What
+// the others find, the same spec finds again.
+var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged}
+
+// MostVoided is how many runs of a test may be voided and repeated; the next one counts, whatever it is.
+const MostVoided = 2
 
 func guardNamed(list []v1alpha1.Guard, name string) v1alpha1.Guard {
 	for _, g := range list {

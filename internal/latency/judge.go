@@ -2,6 +2,7 @@ package latency
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
 
 	failures := guardNamed(out.Guards, GuardFailures)
 	var doubts []string
+	out.Voided = true
 	for _, g := range out.Guards {
 		switch {
 		case g.OK, g.Name == GuardFailures, g.Name == GuardDrift:
@@ -41,8 +43,10 @@ func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
 			// There are too few samples because the product did not answer well; that is its fault.
 		default:
 			doubts = append(doubts, g.Name+": "+g.Detail)
+			out.Voided = out.Voided && slices.Contains(chance, g.Name)
 		}
 	}
+	out.Voided = out.Voided && len(doubts) > 0
 	if len(doubts) > 0 {
 		return out.decide(v1alpha1.VerdictInconclusive, "The figures prove nothing. "+strings.Join(doubts, "; ")+".")
 	}

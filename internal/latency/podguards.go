@@ -59,9 +59,17 @@ func podsReadyGuard(ev Evidence) v1alpha1.Guard {
 			}
 		}
 	}
+	// Pods that were away in between and came back are ready at both moments.
+	for _, before := range ev.PodsBefore {
+		for _, after := range ev.PodsAfter {
+			if before.UID == after.UID && before.Ready && after.Ready && !before.ReadySince.IsZero() && !before.ReadySince.Equal(after.ReadySince) {
+				g.Detail = join(g.Detail, before.Name+" was not ready for a while during the run")
+			}
+		}
+	}
 	if g.Detail == "" {
 		g.OK = true
-		g.Detail = fmt.Sprintf("all %d were ready before and after", len(ev.PodsBefore))
+		g.Detail = fmt.Sprintf("all %d were ready from before the run until after", len(ev.PodsBefore))
 	}
 	return g
 }

@@ -28,6 +28,8 @@ type Report struct {
 	Scenarios  []Row            `json:"scenarios"`
 	Objectives []Objective      `json:"objectives"`
 	Guards     []v1alpha1.Guard `json:"guards"`
+	// Voided are why earlier runs of the test proved nothing and were repeated.
+	Voided []string `json:"voided,omitempty"`
 	// Causes are where the time went, the greatest share first; they overlap. Absent where nothing was
 	// measured that would tell.
 	Causes []v1alpha1.Cause `json:"causes,omitempty"`
@@ -117,7 +119,7 @@ func New(in Input) *Report {
 		Namespace: in.Test.Namespace, Name: in.Test.Name,
 		Verdict:   status.Verdict,
 		Scenarios: []Row{}, Objectives: []Objective{}, Guards: append([]v1alpha1.Guard{}, status.Guards...),
-		Causes:  status.Causes,
+		Causes: status.Causes, Voided: status.Voided,
 		Subject: Subject{Stack: in.Test.Spec.StackRef.Name},
 	}
 	for _, c := range status.Conditions {
