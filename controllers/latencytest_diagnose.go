@@ -75,13 +75,35 @@ func (r *LatencyTestReconciler) diagnose(ctx context.Context, t *run, merged *re
 		return nil, err
 	}
 	measured := t.seen.Subject
-	causes := diagnosis.Diagnose(diagnosis.Evidence{
+	evidence := diagnosis.Evidence{
 		Provider: measured.IdentityProvider, Version: measured.Version, Cache: measured.Cache,
 		Durability: measured.Durability, Medium: measured.Medium, Run: merged,
 		Before: t.seen.Database, After: r.sample(ctx, t, known), LogLevel: stack.LogLevel(t.stack, known),
-	})
+	}
+	if storage := t.stack.Status.Storage; storage != nil {
+		evidence.StorageSyncMicros, evidence.Crypto = probed(storage.Probe)
+	}
+	causes := diagnosis.Diagnose(evidence)
 	for i := range causes {
 		causes[i].Detail = t.redactor.Text(causes[i].Detail)
 	}
 	return causes, nil
+}
+
+// probed is what the storage probe found: its long phase, in which a disk that gets hot has become as slow
+// as it will be, rather than its short one.
+func probed(probe *v1alpha1.StorageProbeStatus) (syncMicros int64, crypto *diagnosis.Crypto) {
+	if probe == nil {
+		return 0, nil
+	}
+	for _, figures := range probe.Syncs {
+		if syncMicros == 0 || figures.Phase == "Long" {
+			syncMicros = figures.P50Micros
+		}
+	}
+	if cpu := probe.CPU; cpu != nil {
+		crypto = &diagnosis.Crypto{AESInstructions: cpu.AESInstructions, AESGCMBytesPerSecond: cpu.AESGCMBytesPerSecond,
+			ChaCha20Poly1305BytesPerSecond: cpu.ChaCha20Poly1305BytesPerSecond}
+	}
+	return syncMicros, crypto
 }
