@@ -121,10 +121,9 @@ const (
 	ReasonWaitingForTest = "WaitingForTest"
 	// ReasonCleanUpFailed: what a run made could not be removed.
 	ReasonCleanUpFailed = "CleanUpFailed"
-	// ReasonRunning: the k6 Job is under way; of a LatencyComparison: the variants are made and measured.
 	// ReasonVoided: a guard voided the run of a LatencyTest, and it is repeated.
 	ReasonVoided = "Voided"
-	// ReasonRunning: the k6 Job is under way.
+	// ReasonRunning: the k6 Job is under way; of a LatencyComparison: the variants are made and measured.
 	ReasonRunning = "Running"
 	// ReasonCleaningUp: what was made for a LatencyComparison is taken away; the message says what is left.
 	ReasonCleaningUp = "CleaningUp"
