@@ -91,7 +91,7 @@ func TestChartObjectsAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := &unstructured.Unstructured{Object: content}
-			if len(content) == 0 || found.GetKind() == "ServiceMonitor" { // its CRD is the Prometheus operator's
+			if len(content) == 0 || found.GetKind() == "ServiceMonitor" || found.GetKind() == "PrometheusRule" { // their CRDs are the Prometheus operator's
 				continue
 			}
 			if found.GetNamespace() != "" {
