@@ -53,7 +53,7 @@ func (l *localTarget) target() (latency.Target, error) {
 		host = u.Host
 	}
 	protected := l.protectedHost
-	if protected == "" {
+	if protected == "" && l.provider == latency.Authelia {
 		protected = latency.ForwardAuthHost("authstack-latency", host)
 	}
 	return latency.Target{Provider: l.provider, Version: l.version, BaseURL: u.Scheme + "://" + u.Host, Host: host, ForwardAuthHost: protected}, nil
@@ -113,6 +113,9 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	plan, err := latency.Resolve(test, l.stack(target))
 	if err != nil {
 		return nil, err
+	}
+	if plan.Asks(v1alpha1.ScenarioForwardAuth) && target.ForwardAuthHost == "" {
+		return nil, errors.New("scenario ForwardAuth asks authentik's embedded outpost for an application: write --forward-auth-host with the external host of a proxy provider in mode forward_single, or measure in a cluster, where a LatencyTest makes one")
 	}
 	plan.Timeout = m.timeout
 	if m.dryRun {
