@@ -81,6 +81,7 @@ func TestClusterFromNothingToNothing(t *testing.T) {
 	})
 	t.Run("a volume is provisioned, used by a pod that is not root, found by name, removed", func(t *testing.T) { testPod(t, l) })
 	t.Run("a part that is killed comes back", func(t *testing.T) { testParts(t, l) })
+	t.Run("Ceph is added to what runs: volumes on it are provisioned, used, grown, removed; OSDs fail and come back", func(t *testing.T) { testCeph(t, l) })
 	t.Run("up heals a cluster whose supervisor was killed, and pods live on", func(t *testing.T) { testSupervisor(t, l) })
 	t.Run("up replaces a cluster whose processes are all gone", func(t *testing.T) { testAllGone(t, l) })
 	t.Run("down leaves nothing", func(t *testing.T) {
@@ -192,6 +193,7 @@ func testSupervisor(t *testing.T, l layout.Layout) {
 	if got := d.run("kubectl", "get", "namespace", "default", "-o", "jsonpath={.metadata.uid}"); got != uid {
 		t.Error("it is another cluster")
 	}
+	goesOn(t) // on its volume of Ceph, whose OSDs ended with the supervisor
 	if got := d.run("kubectl", "-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[*].metadata.name} {.items[*].status.containerStatuses[*].restartCount}"); got != dns {
 		t.Errorf("the DNS pod did not live on: %q, before %q", got, dns)
 	}
@@ -211,7 +213,13 @@ func testAllGone(t *testing.T, l layout.Layout) {
 		}
 		return nil
 	})
-	tool{t, state}.run("up")
+	// With the mounts and loop devices of a volume that nobody serves any more.
+	d := tool{t, state}
+	d.run("up")
+	d.run("ceph", "status")
+	if got := images(t, l); got != "" {
+		t.Errorf("the new Ceph has the old one's images: %s", got)
+	}
 }
 
 func pid(t *testing.T, l layout.Layout, part string) int {

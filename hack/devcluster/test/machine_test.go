@@ -104,6 +104,7 @@ func folders() []string {
 	for _, path := range []string{
 		"/run/netns", "/run/containerd", "/run/kubernetes", "/run/xtables.lock", "/run/flannel",
 		"/var/lib/kubelet", "/var/lib/cni", "/var/lib/etcd", "/var/log/pods", "/var/log/containers",
+		"/etc/ceph/ceph.conf", "/var/lib/ceph/mon/ceph-a", "/var/lib/ceph/osd/ceph-0", "/var/log/ceph/ceph.log", "/run/ceph/ceph-osd.0.asok",
 		"/etc/cni/net.d", "/etc/kubernetes", "/usr/libexec/kubernetes", "/opt/cni", "/opt/containerd",
 	} {
 		if _, err := os.Stat(path); err == nil {

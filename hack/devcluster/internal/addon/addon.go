@@ -13,6 +13,7 @@ import (
 // all lists the add-ons; each has a file in this folder.
 var all = map[string]func(context.Context, *cluster.Cluster) error{
 	"postgres-operator": postgresOperator,
+	"rook-crds":         rookCRDs,
 }
 
 // Names lists the add-ons.

@@ -38,8 +38,12 @@ func (c Ceph) Prepare(ctx context.Context) error {
 	if err := os.RemoveAll(c.path()); err != nil {
 		return err
 	}
-	for _, name := range []string{"run", "log", "crash", "mon", "mgr", "osd.0", "osd.1", "osd.2"} {
-		if err := os.MkdirAll(c.path(name), 0o755); err != nil {
+	dirs := []string{c.path("run"), c.path("log"), c.path("crash"), c.path("mon"), c.path("mgr")}
+	for n := range parts.OSDs {
+		dirs = append(dirs, c.storeDir(n))
+	}
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}

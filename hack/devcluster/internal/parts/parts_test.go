@@ -2,6 +2,7 @@ package parts
 
 import (
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ func setup(t *testing.T) Setup {
 	return Setup{
 		Layout:  layout.Layout{State: "/var/lib/x/y"},
 		Network: plan, Kubernetes: "/k", Storage: "/s", Snapshotter: "overlayfs", PauseImage: "pause:1",
+		CephFSID: "f",
 	}
 }
 
@@ -64,6 +66,16 @@ func TestPartsWriteIntoTheStateFolderOnly(t *testing.T) {
 				t.Errorf("%s: %s", part.Name, arg)
 			}
 		}
+	}
+}
+
+func TestCephIsOutOfThePodsReach(t *testing.T) {
+	s := setup(t)
+	if got := s.CephAddress(); !got.IsLoopback() {
+		t.Errorf("it listens at %s", got)
+	}
+	if other := (Setup{Network: network.Plan{Cable: netip.MustParsePrefix("10.7.255.0/30")}}).CephAddress(); other == s.CephAddress() {
+		t.Error("two clusters' Cephs share an address")
 	}
 }
 

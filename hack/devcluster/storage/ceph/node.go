@@ -27,7 +27,7 @@ type nodeServer struct {
 // lock keeps calls for one volume apart. One that waits for a hanging Ceph must
 // hold up neither the others nor, by piling up, itself: the kubelet asks again.
 func (n *nodeServer) lock(handle string) (unlock func(), err error) {
-	if handle == "" || filepath.Base(handle) != handle {
+	if handle == "" || handle == ".." || handle == "." || filepath.Base(handle) != handle {
 		return nil, status.Errorf(codes.InvalidArgument, "%q is no volume of %s", handle, Name)
 	}
 	if _, taken := n.busy.LoadOrStore(handle, true); taken {
