@@ -1,3 +1,9 @@
+##@ The story's table
+
+.PHONY: bench
+bench: toolchain ## {Ceph, slowed Ceph, local} × durability × {Login, Dashboard}, compared on a real Ceph; report in out/bench. BENCH_SHORT=1 for a look.
+	hack/bench/run.sh
+
 ##@ Scale
 
 .PHONY: bench-scale

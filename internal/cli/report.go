@@ -76,7 +76,7 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 		ValidArgsFunction: a.completeTests,
 	}
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "report.json in place of a LatencyTest; may be given several times")
-	cmd.Flags().StringArrayVar(&compared, "comparison", nil, "name of a LatencyComparison; may be given several times")
+	cmd.Flags().StringArrayVar(&compared, "comparison", nil, "name of a LatencyComparison; several become one table")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, histogram, json, junit, markdown or html")
 	cmd.Flags().StringVar(&plots, "plots", "", "folder to write each plot into, as SVG and PNG")
 	return cmd
@@ -103,12 +103,16 @@ func (a *App) collect(ctx context.Context, names, compared, files []string) (*re
 			}
 			reports = append(reports, r)
 		}
+		var comparisons []*report.Report
 		for _, name := range compared {
 			r, err := a.ofComparison(ctx, k8s, client.ObjectKey{Namespace: namespace, Name: name})
 			if err != nil {
 				return nil, err
 			}
-			reports = append(reports, r)
+			comparisons = append(comparisons, r)
+		}
+		if joined := report.JoinComparisons(comparisons...); joined != nil {
+			reports = append(reports, joined)
 		}
 	}
 	for _, path := range files {

@@ -2,6 +2,8 @@ package report
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,11 +120,43 @@ func (r *Report) DropPlots() {
 	}
 }
 
-// againstFirst are the pairs with the first variant, which are those that a table shows.
+// JoinComparisons makes one report of comparisons that belong together, because what differs between them
+// could not be measured by turns: their variants and pairs after each other. Only variants of the same
+// comparison are compared. Nil for none.
+func JoinComparisons(reports ...*Report) *Report {
+	if len(reports) == 0 {
+		return nil
+	}
+	joined := *reports[0]
+	for _, r := range reports[1:] {
+		joined.Name += "+" + r.Name
+		joined.Message = strings.TrimSpace(joined.Message + " " + r.Message)
+		joined.Variants = append(slices.Clone(joined.Variants), r.Variants...)
+		joined.Pairs = append(slices.Clone(joined.Pairs), r.Pairs...)
+		joined.Scenarios = append(slices.Clone(joined.Scenarios), r.Scenarios...)
+		joined.Subject.Double = joined.Subject.Double || r.Subject.Double
+		if slices.Index(worst, r.Verdict) > slices.Index(worst, joined.Verdict) {
+			joined.Verdict = r.Verdict
+		}
+		if r.CompletedAt != nil && joined.CompletedAt != nil && r.CompletedAt.After(*joined.CompletedAt) {
+			joined.CompletedAt = r.CompletedAt
+		}
+		if r.StartedAt != nil && joined.StartedAt != nil && r.StartedAt.Before(*joined.StartedAt) {
+			joined.StartedAt = r.StartedAt
+		}
+	}
+	return &joined
+}
+
+// worst are the verdicts from the best to the worst; a comparison without one is not over.
+var worst = []v1alpha1.Verdict{v1alpha1.VerdictPassed, v1alpha1.VerdictFailed, v1alpha1.VerdictInconclusive, "", v1alpha1.VerdictError}
+
+// againstFirst are the pairs with the first variant of each comparison, which are those that a table shows.
 func (r *Report) againstFirst() []Pair {
 	var list []Pair
 	for _, p := range r.Pairs {
-		if p.Against == r.Variants[0].Name {
+		first := !slices.ContainsFunc(r.Pairs, func(other Pair) bool { return other.Variant == p.Against })
+		if first {
 			list = append(list, p)
 		}
 	}

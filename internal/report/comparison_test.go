@@ -85,3 +85,28 @@ func TestComparisonNamesEveryVariant(t *testing.T) {
 		t.Errorf("plots are left: %v", err)
 	}
 }
+
+func TestJoinedComparisonsAreOneTable(t *testing.T) {
+	one, other := compared(), compared()
+	other.Name, other.Verdict = "slowed", v1alpha1.VerdictInconclusive
+	for i := range other.Variants {
+		other.Variants[i].Name = "slowed-" + other.Variants[i].Name
+	}
+	for i := range other.Pairs {
+		other.Pairs[i].Variant, other.Pairs[i].Against = "slowed-"+other.Pairs[i].Variant, "slowed-"+other.Pairs[i].Against
+	}
+	joined := JoinComparisons(one, other)
+	if len(joined.Variants) != 6 || len(joined.Pairs) != 12 || len(joined.Scenarios) != 18 || joined.Verdict != v1alpha1.VerdictInconclusive || joined.Name != "media+slowed" {
+		t.Errorf("joined are %d variants, %d pairs, %d rows, %s, %s", len(joined.Variants), len(joined.Pairs), len(joined.Scenarios), joined.Verdict, joined.Name)
+	}
+	if len(one.Variants) != 3 {
+		t.Error("the first report was changed")
+	}
+	// Against the first of each comparison: five of the six pairs of each.
+	if shown := joined.againstFirst(); len(shown) != 10 {
+		t.Errorf("a table shows %d pairs", len(shown))
+	}
+	if JoinComparisons() != nil {
+		t.Error("nothing joined is something")
+	}
+}

@@ -70,10 +70,10 @@ func orDash(text string) string {
 	return text
 }
 
-var pairColumns = []string{"VARIANT", "WHAT", "RATIO", "95 % INTERVAL", "VERDICT", "WOULD HAVE SEEN"}
+var pairColumns = []string{"VARIANT", "WHAT", "AGAINST", "RATIO", "95 % INTERVAL", "VERDICT", "WOULD HAVE SEEN"}
 
 func pairCells(p Pair) []string {
-	return []string{p.Variant, fmt.Sprintf("%s p%d", wholeName(p.Endpoint), p.Percentile), ratioWords(p), intervalWords(p), verdictOnPair(p.Verdict), effectWords(p)}
+	return []string{p.Variant, fmt.Sprintf("%s p%d", wholeName(p.Endpoint), p.Percentile), p.Against, ratioWords(p), intervalWords(p), verdictOnPair(p.Verdict), effectWords(p)}
 }
 
 func ratioWords(p Pair) string {
@@ -85,7 +85,7 @@ func ratioWords(p Pair) string {
 
 func intervalWords(p Pair) string {
 	if p.Ratio == 0 {
-		return fmt.Sprintf("%d rounds", p.Rounds)
+		return "too few rounds"
 	}
 	return fmt.Sprintf("%.2f–%.2f", p.CILow, p.CIHigh)
 }
@@ -110,7 +110,7 @@ func compareTable(b *strings.Builder, r *Report) {
 	b.WriteString("\n")
 	align(b, append([][]string{compareColumns(r)}, compareRows(r)...))
 	if pairs := r.againstFirst(); len(pairs) > 0 {
-		fmt.Fprintf(b, "\nAgainst %s (below 1 is faster)\n", r.Variants[0].Name)
+		b.WriteString("\nRatios (below 1 is faster)\n")
 		rows := [][]string{pairColumns}
 		for i, p := range pairs {
 			line := pairCells(p)
@@ -135,7 +135,7 @@ func compareMarkdown(b *bytes.Buffer, r *Report) {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 	}
 	if pairs := r.againstFirst(); len(pairs) > 0 {
-		fmt.Fprintf(b, "\nAgainst `%s` (below 1 is faster):\n\n| %s |\n|---|---|--:|--:|---|--:|\n", r.Variants[0].Name, strings.Join(pairColumns, " | "))
+		fmt.Fprintf(b, "\nRatios (below 1 is faster):\n\n| %s |\n|---|---|---|--:|--:|---|--:|\n", strings.Join(pairColumns, " | "))
 		for _, p := range pairs {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(pairCells(p), " | "))
 		}

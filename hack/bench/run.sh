@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# The story's table, measured: {Ceph RBD, Ceph RBD slowed to about 17 ms a sync, the node's own disk} × {the durabilities}
+# × {Login, Dashboard ×8 in sequence, Dashboard ×8 parallel}, on the test cluster with its real Ceph. Two LatencyComparisons:
+# the slowed Ceph is a fault of the whole Ceph, so it cannot be measured by turns with the sound one. Prints the table and
+# writes out/bench/report.{json,html,md}. Exit 0 only if every variant was measured and nothing of it is left.
+#
+# BENCH_SHORT=1   two rounds and fewer logins: a look at whether it works, not a measurement.
+# BENCH_ROUNDS=6  more rounds (even, 2 to 12; the default is 4), narrower intervals.
+# BENCH_MEDIA=ceph or BENCH_MEDIA=slowed for one of the two comparisons.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+export PATH="$root/bin:$PATH" CGO_ENABLED=0
+out="$root/out/bench"
+mkdir -p "$out" "$root/bin"
+started=$SECONDS
+rounds=${BENCH_ROUNDS:-4} logins=20 dashboards=10
+[ -z "${BENCH_SHORT:-}" ] || rounds=2 logins=10 dashboards=10
+media=${BENCH_MEDIA:-ceph slowed}
+
+say() { printf '\n\033[1m[%4ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
+fail() {
+  printf '\n\033[31m%s\033[0m\n' "$*" >&2
+  exit 1
+}
+for medium in $media; do
+  [[ "$medium" =~ ^(ceph|slowed)$ ]] || fail "BENCH_MEDIA is $media: write ceph, slowed, or both"
+done
+
+say "building the command line, helm and the test cluster"
+go build -o bin/ ./cmd/kubectl-authstack
+make --no-print-directory bin/helm bin/devcluster
+say "starting Kubernetes with a Ceph of three OSDs"
+devcluster up --ceph
+KUBECONFIG=$(devcluster kubeconfig)
+PATH="$(devcluster envtest-assets):$PATH"
+export KUBECONFIG PATH
+devcluster load authstack.dev/operator:dev authstack.dev/k6:dev docker.io/library/postgres:17 authstack.dev/double/authentik:2026.8.3
+
+# However this ends, Ceph is as fast as before, and no variant is left.
+after() {
+  devcluster ceph slow off || true
+  kubectl -n bench delete latencycomparisons --all --timeout=10m || true
+}
+trap after EXIT
+
+say "installing the operator by its Helm chart"
+helm upgrade --install authstack charts/authstack --namespace authstack-system --create-namespace \
+  --set image.repository=authstack.dev/operator,image.tag=dev,images.k6=authstack.dev/k6:dev,images.authentik=authstack.dev/double/authentik \
+  --wait --timeout 5m >"$out/helm.log" || { cat "$out/helm.log"; fail "the chart could not be installed"; }
+# The image behind the tag :dev may be a new one; a Pod takes it only when it is made anew.
+kubectl -n authstack-system rollout restart deployment >/dev/null
+kubectl -n authstack-system rollout status deployment --timeout=3m
+kubectl apply -f hack/bench/base.yaml
+
+# The durabilities that this version of the API has.
+durabilities=$(kubectl get crd authstacks.authstack.dev -o \
+  'jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.postgres.properties.durability.enum[*]}')
+[[ " $durabilities " = *" Strict "* ]] || fail "the CRD of AuthStack knows no durability Strict: $durabilities"
+# Strict first: the tables compare with the first variant.
+durabilities="Strict ${durabilities/Strict/}"
+short() { local name=${1,,}; printf '%s' "${name/identitydurable/identity}"; }
+
+variant() { # NAME DURABILITY STORAGE
+  printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}}\n' "$1" "$2" "$3"
+}
+manifest() { # MEDIUM
+  local durability
+  cat <<EOT
+apiVersion: authstack.dev/v1alpha1
+kind: LatencyComparison
+metadata: {name: $1, namespace: bench}
+spec:
+  stackRef: {name: sso}
+  rounds: $rounds
+  warmUpRounds: 0 # each measurement has its own warm-up, and one more round would not fit into the time
+  settleSeconds: 5
+  scenarios:
+    - {name: Login, iterations: $logins, warmUpIterations: 5}
+    - {name: Dashboard, iterations: $dashboards, warmUpIterations: 2}
+  variants:
+EOT
+  # The story's remedy has to come close to the node's own disk under Strict.
+  for durability in $durabilities; do
+    [ "$1" != ceph ] || variant "local-$(short "$durability")" "$durability" '{size: 1Gi, localNVMe: {}}'
+  done
+  for durability in $durabilities; do
+    variant "$1-$(short "$durability")" "$durability" '{size: 1Gi, cephRBD: {}}'
+  done
+}
+
+# p50 of the login of a variant in microseconds; nothing where there is none.
+login() { # COMPARISON VARIANT
+  kubectl -n bench get lc "$1" -o "jsonpath={.status.variants[?(@.name==\"$2\")].scenarios[?(@.name==\"Login\")].endpoints[0].p50Micros}"
+}
+
+compare() { # MEDIUM
+  local progress last="" verdict ready since=$SECONDS
+  kubectl -n bench delete latencycomparison "$1" --ignore-not-found --timeout=10m
+  manifest "$1" | tee "$out/$1.yaml" | kubectl apply -f -
+  while :; do
+    progress=$(kubectl -n bench get lc "$1" -o 'jsonpath={.status.progress}')
+    ready=$(kubectl -n bench get lc "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')
+    [ "$progress" = "$last" ] || { printf '[%4ds] %s: %s\n' $((SECONDS - started)) "$1" "${progress:-not begun}"; last=$progress; }
+    verdict=$(kubectl -n bench get lc "$1" -o 'jsonpath={.status.verdict}')
+    [ "$ready" != True ] || return 0
+    # Stalled with a verdict: over, and everything is taken away.
+    if [ -n "$(kubectl -n bench get lc "$1" -o 'jsonpath={.status.conditions[?(@.type=="Stalled")].status}')" ]; then
+      kubectl -n bench describe lc "$1" | tail -n 40
+      fail "comparison $1: ${verdict:-refused}"
+    fi
+    ((SECONDS - since < 3600)) || fail "comparison $1 is not over after an hour; see kubectl -n bench describe lc $1"
+    sleep 5
+  done
+}
+
+for medium in $media; do
+  case $medium in
+    ceph)
+      say "comparing the node's own disk and Ceph, $rounds rounds"
+      devcluster ceph slow off
+      ;;
+    slowed)
+      say "slowing Ceph down: a sync takes 17 to 20 ms instead of 3; comparing the durabilities on it, $rounds rounds"
+      devcluster ceph slow 10
+      ;;
+  esac
+  compare "$medium"
+done
+devcluster ceph slow off
+
+reports=()
+for medium in $media; do reports+=(--comparison "$medium"); done
+for format in json html markdown; do
+  kubectl authstack report -n bench "${reports[@]}" -o "$format" >"$out/report.${format/markdown/md}"
+done
+printf '\n'
+kubectl authstack report -n bench "${reports[@]}" -o table
+
+# What the commits cost a login on slow storage, and how much of that each durability takes away: Relaxed waits for none.
+if [[ " $media " = *" slowed "* ]]; then
+  strict=$(login slowed slowed-strict) relaxed=$(login slowed slowed-relaxed)
+  for durability in $durabilities; do
+    name=slowed-$(short "$durability")
+    [ -n "$strict" ] && [ -n "$relaxed" ] && [ "$name" != slowed-strict ] && ((strict > relaxed)) || continue
+    printf '%s takes %d %% of the commit wait of Strict away (login p50, slowed Ceph)\n' "$durability" \
+      $((100 * (strict - $(login slowed "$name")) / (strict - relaxed)))
+  done
+fi
+left=$(kubectl get namespaces -l authstack.dev/comparison -o name)
+[ -z "$left" ] || fail "namespaces are left: $left"
+say "done: out/bench/report.html, out/bench/report.json, out/bench/report.md"
