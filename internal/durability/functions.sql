@@ -24,17 +24,17 @@ BEGIN
   query := current_query();
   IF strpos(stack, E'\n') > 0 OR NOT (CASE
     WHEN query IS NULL OR query = '' THEN true -- The Sync of the extended protocol: no statement runs.
-    WHEN octet_length(query) < 32 AND query ~* '^\s*(commit|end)(\s+(work|transaction))?\s*;?\s*$' THEN true
+    WHEN octet_length(query) < 32 AND upper(btrim(query, E'; \n\t')) IN ('COMMIT', 'END', 'COMMIT WORK', 'COMMIT TRANSACTION', 'END WORK', 'END TRANSACTION') THEN true
     -- A statement of its own: the transaction began with this message, and it holds no other statement.
     ELSE now() = statement_timestamp() AND strpos(rtrim(query, E'; \n\t'), ';') = 0
   END)
   -- Something was written that has to stay, or is locked as strongly as a change of a table's definition does.
   OR EXISTS (
-    SELECT FROM pg_locks l WHERE l.pid = pg_backend_pid() AND CASE l.locktype
+    SELECT FROM pg_lock_status() l WHERE l.pid = pg_backend_pid() AND CASE l.locktype
       WHEN 'relation' THEN l.mode NOT IN ('AccessShareLock', 'RowShareLock') AND NOT EXISTS (
         SELECT FROM pg_class c WHERE c.oid = l.relation AND l.mode = 'RowExclusiveLock' AND (
           c.relkind IN ('i', 't') -- Never without their table.
-          OR c.relkind = 'r' AND NOT (c.relhasrules AND EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid)) AND (
+          OR c.relkind = 'r' AND NOT c.relhasrules AND (
             SELECT count(*) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O'
                 OR t.tgname IN ('authstack_durability_delete', 'authstack_durability_row') AND t.tgenabled = 'A') = 3
               AND bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability')
@@ -48,7 +48,7 @@ BEGIN
     SELECT FROM unnest('{CATALOGS}'::oid[]) c
     WHERE pg_stat_get_xact_tuples_inserted(c) + pg_stat_get_xact_tuples_updated(c) + pg_stat_get_xact_tuples_deleted(c) > 0)
   -- A cursor WITH HOLD runs its query after this.
-  OR EXISTS (SELECT FROM pg_cursors WHERE is_holdable)
+  OR EXISTS (SELECT FROM pg_cursor() WHERE is_holdable)
   THEN
     PERFORM set_config('authstack.waits', 'yes', true);
     RETURN NULL;
