@@ -2,9 +2,11 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -52,7 +54,11 @@ type AuthStackReconciler struct {
 	Reader   client.Reader
 	Recorder events.EventRecorder
 	Database Databases
-	Images   stack.Images
+	// Logs of the storage probe.
+	Logs   Logs
+	Images stack.Images
+	// ImagePullPolicy of the storage probe; Kubernetes' default where empty.
+	ImagePullPolicy corev1.PullPolicy
 	// OperatorNamespace is where the operator runs, or empty where it runs outside.
 	OperatorNamespace string
 	// Now and Random are the clock and the source of generated secrets.
@@ -135,6 +141,10 @@ func (r *AuthStackReconciler) reconcile(ctx context.Context, s *scope) kube.Outc
 	r.summarize(s, failed)
 	if err := r.measure(ctx, s); err != nil {
 		return kube.Outcome{Err: err}
+	}
+	if err := r.probe(ctx, s); err != nil {
+		// Figures are worth less than the status of the stack, which is written first.
+		failed = errors.Join(failed, err)
 	}
 	if err := r.report(ctx, s); err != nil {
 		return kube.Outcome{Err: err}

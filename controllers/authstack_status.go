@@ -14,7 +14,7 @@ import (
 // stackConditions are those that an event tells the transitions of.
 var stackConditions = []string{
 	v1alpha1.ConditionStorageReady, v1alpha1.ConditionDatabaseReady, v1alpha1.ConditionCacheReady, v1alpha1.ConditionTuningApplied,
-	v1alpha1.ConditionIdentityProviderReady, v1alpha1.ConditionLatencyMet, v1alpha1.ConditionReady,
+	v1alpha1.ConditionIdentityProviderReady, v1alpha1.ConditionLatencyMet, v1alpha1.ConditionStorageProbed, v1alpha1.ConditionReady,
 }
 
 // summarize turns what the plan says into the status; nothing is sent.

@@ -18,6 +18,7 @@ import (
 	"authstack.dev/authstack/internal/durability"
 	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/idp"
+	"authstack.dev/authstack/internal/probe"
 	"authstack.dev/authstack/internal/result"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -230,11 +231,16 @@ type fakeLogs struct {
 	// text takes the place of the log.
 	text string
 	err  error
+	// probe changes what a storage probe printed.
+	probe func(*probe.Result)
 }
 
-func (f *fakeLogs) Stream(_ context.Context, _, pod, _ string) (io.ReadCloser, error) {
+func (f *fakeLogs) Stream(_ context.Context, _, pod, container string) (io.ReadCloser, error) {
 	if f.err != nil {
 		return nil, f.err
+	}
+	if container == probe.Container {
+		return io.NopCloser(strings.NewReader(f.probeLog(strings.TrimSuffix(pod, podSuffix)))), nil
 	}
 	text := f.text
 	if text == "" {
@@ -242,6 +248,24 @@ func (f *fakeLogs) Stream(_ context.Context, _, pod, _ string) (io.ReadCloser, e
 		text = loginLog(job, f.each)
 	}
 	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+// probeLog is the log of a storage probe of a fast disk.
+func (f *fakeLogs) probeLog(job string) string {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	found := &probe.Result{PlanID: job, StartedAt: began, EndedAt: began.Add(time.Minute), Syncs: []probe.Sync{
+		{Phase: probe.Short, Seconds: 10, Count: 60_000, PerSecond: 6000, P50Micros: 120, P99Micros: 300, P999Micros: 900, MaxMicros: 2000},
+		{Phase: probe.Long, Seconds: 120, Count: 720_000, PerSecond: 6000, P50Micros: 125, P99Micros: 310, P999Micros: 950, MaxMicros: 2500, Course: []int64{6000, 6000, 6010}},
+	}}
+	if f.probe != nil {
+		f.probe(found)
+	}
+	var text bytes.Buffer
+	fmt.Fprintln(&text, "Short: 10 s")
+	if err := probe.Write(&text, found); err != nil {
+		panic(err)
+	}
+	return text.String()
 }
 
 // podSuffix ends the names of the Pods of Jobs.

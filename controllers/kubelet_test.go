@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/internal/probe"
 )
 
 // kubelet makes workloads ready, gives Pods to Deployments and Jobs, and ends Jobs.
@@ -58,9 +60,11 @@ func (w *world) endJob(job *batchv1.Job) {
 	code := int32(0)
 	finish := func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodSucceeded
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "k6", State: corev1.ContainerState{
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: job.Spec.Template.Spec.Containers[0].Name, State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Completed"}}}}
-		if w.k6 != nil {
+		if container := pod.Spec.Containers[0].Name; container == probe.Container && w.prober != nil {
+			w.prober(pod)
+		} else if container != probe.Container && w.k6 != nil {
 			w.k6(pod)
 		}
 	}
@@ -87,7 +91,9 @@ func (w *world) endJob(job *batchv1.Job) {
 		if n := *job.Spec.Completions; n > 1 {
 			all = fmt.Sprintf("0-%d", n-1)
 		}
-		job.Status.CompletedIndexes = all
+		if job.Spec.CompletionMode != nil && *job.Spec.CompletionMode == batchv1.IndexedCompletion {
+			job.Status.CompletedIndexes = all
+		}
 	}
 	for _, kind := range kinds {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "BackoffLimitExceeded"})

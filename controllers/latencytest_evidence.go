@@ -66,6 +66,19 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 	return nil
 }
 
+// newestPod of a Job that has one at a time, or nil.
+func newestPod(ctx context.Context, reader client.Reader, job *batchv1.Job) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := reader.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return nil, fmt.Errorf("listing the Pods of Job %s: %w", job.Name, err)
+	}
+	if len(pods.Items) == 0 {
+		return nil, nil
+	}
+	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return &newest, nil
+}
+
 // jobPods are the Pods of a Job in the order of their completion index, of each index the newest.
 func (r *LatencyTestReconciler) jobPods(ctx context.Context, job *batchv1.Job) ([]*corev1.Pod, error) {
 	var pods corev1.PodList

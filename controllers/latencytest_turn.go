@@ -36,6 +36,9 @@ func (r *LatencyTestReconciler) waitsFor(ctx context.Context, t *run) (reason, m
 	if message, err = r.turnOf(ctx, r.Reader, t); err != nil || message != "" {
 		return v1alpha1.ReasonWaitingForTest, message, err
 	}
+	if message, err = r.probing(ctx); err != nil || message != "" {
+		return v1alpha1.ReasonWaitingForTest, message, err
+	}
 	if message, err = r.goingPod(ctx, t); err != nil || message != "" {
 		return v1alpha1.ReasonWaitingForTest, message, err
 	}
@@ -103,6 +106,18 @@ func (r *LatencyTestReconciler) able(ctx context.Context, test *v1alpha1.Latency
 		return false, client.IgnoreNotFound(err)
 	}
 	return test.Status.StartedAt != nil || unready(st) == "", nil
+}
+
+// probing is that a storage is being probed, in a sentence, or empty. A probe ends by itself.
+func (r *LatencyTestReconciler) probing(ctx context.Context) (message string, err error) {
+	err = r.everywhere(func(in ...client.ListOption) error {
+		probed, err := probeRuns(ctx, r.Reader, in...)
+		if probed != "" {
+			message = fmt.Sprintf("waiting for the storage probe of AuthStack %s: its writes would be measured", probed)
+		}
+		return err
+	})
+	return message, err
 }
 
 // goingPod is a k6 Pod of a test that was taken away, which still makes load until its grace period is

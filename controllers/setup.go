@@ -32,6 +32,7 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
+	"authstack.dev/authstack/internal/stack/storage"
 )
 
 // NewScheme holds every kind that the operator reads or writes by its type.
@@ -43,7 +44,7 @@ func NewScheme() *runtime.Scheme {
 }
 
 // CacheOptions keep in memory what the reconcilers watch and nothing else: the operator's own kinds,
-// StorageClasses, the objects of stacks, and the Jobs of tests, but not their scripts and results.
+// StorageClasses, the objects of stacks, and the Jobs of tests and probes, but not their scripts and results.
 func CacheOptions(namespaces []string) cache.Options {
 	options := cache.Options{
 		DefaultLabelSelector: must(labels.Parse(v1alpha1.StackLabel + ",!" + latency.TestLabel)),
@@ -54,7 +55,7 @@ func CacheOptions(namespaces []string) cache.Options {
 			&v1alpha1.LatencyComparison{}: {Label: labels.Everything()},
 			&corev1.Namespace{}:           {Label: must(existing(v1alpha1.ComparisonLabel))},
 			&storagev1.StorageClass{}:     {Label: labels.Everything()},
-			&batchv1.Job{}:                {Label: must(existing(latency.TestLabel))},
+			&batchv1.Job{}:                {Label: must(existing(v1alpha1.StackLabel))},
 		},
 	}
 	for _, namespace := range namespaces {
@@ -113,6 +114,9 @@ func (r *AuthStackReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	built, err := b.
 		Watches(&v1alpha1.LatencyTest{}, handler.EnqueueRequestsFromMapFunc(stackOfTest)).
+		Watches(&batchv1.Job{}, byLabel, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return obj.GetLabels()[storage.ProbeLabel] != ""
+		}))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.stacksWithoutStorage)).
 		WatchesRawSource(source.Channel(r.analyses.finished, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, st *v1alpha1.AuthStack) []reconcile.Request {

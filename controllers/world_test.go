@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,8 +49,8 @@ type world struct {
 	comparisons *LatencyComparisonReconciler
 	// idle stops the kubelet.
 	idle bool
-	// k6 says how the Pod of a Job ends.
-	k6 func(*corev1.Pod)
+	// k6 says how the Pod of a Job ends, prober how that of a storage probe.
+	k6, prober func(*corev1.Pod)
 }
 
 func newWorld(t testing.TB) *world {
@@ -95,7 +96,7 @@ func ensureStorageClass(t testing.TB) {
 
 // restart is a new operator that remembers nothing.
 func (w *world) restart() {
-	w.stacks = &AuthStackReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database,
+	w.stacks = &AuthStackReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database, Logs: w.logs,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.stacks.applier, w.stacks.analyses = kube.NewApplier(w.client), newAnalyses(w.t.Context())
 	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users, Database: w.database,
@@ -149,6 +150,11 @@ func (w *world) funcs() interceptor.Funcs {
 					continue
 				}
 				plain = append(plain, opt)
+			}
+			switch list.(type) {
+			case *v1alpha1.AuthStackList, *batchv1.JobList:
+				// The other namespaces of this API server are other tests' clusters.
+				plain = append([]client.ListOption{client.InNamespace(w.namespace)}, plain...)
 			}
 			err := c.List(ctx, list, plain...)
 			if tests, ok := list.(*v1alpha1.LatencyTestList); ok && stackName != "" {

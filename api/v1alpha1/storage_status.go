@@ -61,6 +61,9 @@ type StorageProbeStatus struct {
 	// Run counts the probes of this stack.
 	// +optional
 	Run int64 `json:"run,omitempty"`
+	// CompletedRun is the run that the figures are of.
+	// +optional
+	CompletedRun int64 `json:"completedRun,omitempty"`
 	// LastHandledRequestAt is the value of the annotation authstack.dev/probeRequestedAt that was
 	// last acted on.
 	// +optional

@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&o.images.Redis, "redis-image", stack.DefaultImages.Redis, "image of Redis")
 	flag.StringVar(&o.images.K6, "k6-image", stack.DefaultImages.K6, "image of k6 with the output extension of this project")
 	flag.StringVar(&o.images.Probe, "probe-image", stack.DefaultImages.Probe, "image of the storage probe of this project, with fio")
-	flag.StringVar(&o.k6PullPolicy, "k6-image-pull-policy", "", "Always, IfNotPresent or Never; Kubernetes' default where empty")
+	flag.StringVar(&o.k6PullPolicy, "k6-image-pull-policy", "", "of k6 and of the storage probe: Always, IfNotPresent or Never; Kubernetes' default where empty")
 	flag.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 for none")
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
@@ -100,7 +100,7 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 	}
 	err = (&controllers.AuthStackReconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Database: &sqlclient.Client{}, Images: o.images, OperatorNamespace: o.operatorNamespace,
+		Database: &sqlclient.Client{}, Logs: controllers.PodLogs{Clientset: clientset}, Images: o.images, ImagePullPolicy: corev1.PullPolicy(o.k6PullPolicy), OperatorNamespace: o.operatorNamespace,
 		Now: time.Now, Random: rand.Reader, Concurrency: o.concurrency,
 		Namespaces: splitNamespaces(o.namespaces),
 	}).SetupWithManager(mgr)

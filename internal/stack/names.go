@@ -3,6 +3,8 @@ package stack
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/stack/cache"
 	"authstack.dev/authstack/internal/stack/part"
@@ -81,6 +83,15 @@ func Claims(st *v1alpha1.AuthStack) []string {
 		return nil
 	}
 	return tidy(append(postgres.New(st, product).Claims(), cache.Claims(st, product)...))
+}
+
+// DatabaseSize is the size of each volume of the stack's database.
+func DatabaseSize(st *v1alpha1.AuthStack) resource.Quantity {
+	_, product, err := productOf(st)
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return postgres.New(st, product).Size()
 }
 
 // ZalandoClusterName is the name of the postgresql resource, or "" where the stack has none.

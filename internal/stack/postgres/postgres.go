@@ -130,7 +130,8 @@ func (p *Plan) lostDisk() string {
 		instances(*p.spec.Zalando))
 }
 
-func (p *Plan) size() resource.Quantity {
+// Size of each volume of the database.
+func (p *Plan) Size() resource.Quantity {
 	if p.spec.Storage == nil {
 		return part.QuantityOr(nil, "10Gi")
 	}
@@ -141,7 +142,7 @@ func (p *Plan) size() resource.Quantity {
 // does not forget them by itself.
 func (p *Plan) Tune(in part.Input, medium v1alpha1.Medium) tuning.Result {
 	resources := part.Resources(p.spec.Resources, needs)
-	size := p.size()
+	size := p.Size()
 	result := tuning.Recommend(tuning.Input{
 		Major:       p.provider.major(),
 		MemoryBytes: resources.Limits.Memory().Value(),
@@ -175,7 +176,7 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 		database:  p.Name(),
 		role:      p.product.Name,
 		className: stored.ClassName,
-		size:      p.size(),
+		size:      p.Size(),
 		resources: part.Resources(p.spec.Resources, needs),
 		settings:  settings,
 	})
@@ -197,7 +198,7 @@ func (p *Plan) Target(in part.Input) *part.DatabaseTarget {
 	}
 	in.Facts.ZalandoInstalled = true
 	result, err := p.provider.plan(in, order{
-		product: p.product, database: p.Name(), role: p.product.Name, size: p.size(), resources: part.Resources(p.spec.Resources, needs),
+		product: p.product, database: p.Name(), role: p.product.Name, size: p.Size(), resources: part.Resources(p.spec.Resources, needs),
 	})
 	if err != nil || result.Database == nil {
 		return nil

@@ -32,14 +32,20 @@ type Builder struct {
 // Build makes an image, or takes what the cache has of it.
 func (b *Builder) Build(ctx context.Context, image *Image) (v1.Image, error) {
 	var layers []v1.Layer
-	var err error
-	if image.Go != nil {
-		layers, err = b.goLayers(ctx, image)
-	} else {
-		layers, err = b.debianLayers(ctx, image.Debian)
+	fail := func(err error) (v1.Image, error) { return nil, fmt.Errorf("image %s: %w", image.Names[0], err) }
+	if image.Debian != nil {
+		below, err := b.debianLayers(ctx, image.Debian)
+		if err != nil {
+			return fail(err)
+		}
+		layers = below
 	}
-	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", image.Names[0], err)
+	if image.Go != nil {
+		top, err := b.goLayers(ctx, image)
+		if err != nil {
+			return fail(err)
+		}
+		layers = append(layers, top...)
 	}
 	built, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {

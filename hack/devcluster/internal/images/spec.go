@@ -27,7 +27,7 @@ type Base struct {
 	Packages []string `json:"packages"`
 }
 
-// Image says what an image is made of: exactly one of Go and Debian.
+// Image says what an image is made of: Go, Debian, or an executable of Go on top of Debian.
 type Image struct {
 	// Names are references with a tag; the first one is the image's own.
 	Names  []string `json:"names"`
@@ -123,8 +123,8 @@ func (c *Catalog) check(image *Image) error {
 			return fmt.Errorf("name %q: %w", n, err)
 		}
 	}
-	if (image.Go == nil) == (image.Debian == nil) {
-		return fmt.Errorf("it must have exactly one of go and debian")
+	if image.Go == nil && image.Debian == nil {
+		return fmt.Errorf("it must have go, debian or both")
 	}
 	if g := image.Go; g != nil {
 		if g.Module == "" || !path.IsAbs(g.Path) {
