@@ -46,7 +46,7 @@ func TestMistakesInACatalogAreSaid(t *testing.T) {
 		"a field that does not exist": {"images: [{nmaes: [a]}]", "nmaes"},
 		"no name":                     {"images: [{go: {module: ., path: /x}}]", "no names"},
 		"a name without a tag":        {"images: [{names: [example.org/a/b], go: {module: ., path: /x}}]", "example.org/a/b"},
-		"neither kind":                {`images: [{names: ["example.org/a/b:1"]}]`, "exactly one"},
+		"neither kind":                {`images: [{names: ["example.org/a/b:1"]}]`, "go, debian or both"},
 		"no such base":                {`images: [{names: ["example.org/a/b:1"], debian: {base: x}}]`, `no base "x"`},
 		"a mode that is none":         {`{bases: [{name: x}], images: [{names: ["example.org/a/b:1"], debian: {base: x, directories: [{path: /d, mode: "8"}]}}]}`, "octal"},
 		"a relative executable":       {`images: [{names: ["example.org/a/b:1"], go: {module: ., path: x}}]`, "absolute"},
