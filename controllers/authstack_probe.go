@@ -31,8 +31,8 @@ const (
 	probedAnnotation = "authstack.dev/probed"
 )
 
-// probed is what a Job probes.
-type probed struct {
+// probedVolume is what a Job probes.
+type probedVolume struct {
 	Class   string `json:"class"`
 	Size    string `json:"size"`
 	Node    string `json:"node"`
@@ -195,7 +195,7 @@ func (r *AuthStackReconciler) beginProbe(ctx context.Context, s *scope, state *v
 		Tolerations: pod.Spec.Tolerations, Image: r.Images.OrDefault().Probe, ImagePullPolicy: r.ImagePullPolicy,
 	}
 	request := s.stack.Annotations[v1alpha1.ProbeRequestedAtAnnotation]
-	note, err := json.Marshal(probed{Class: job.Class, Size: job.Size.String(), Node: job.Node, Request: request})
+	note, err := json.Marshal(probedVolume{Class: job.Class, Size: job.Size.String(), Node: job.Node, Request: request})
 	if err != nil {
 		return err
 	}

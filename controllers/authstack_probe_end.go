@@ -71,8 +71,8 @@ func (r *AuthStackReconciler) followProbe(ctx context.Context, s *scope, state *
 }
 
 // about is what a Job probes. A note that somebody broke leaves it empty.
-func about(job *batchv1.Job) probed {
-	var note probed
+func about(job *batchv1.Job) probedVolume {
+	var note probedVolume
 	_ = json.Unmarshal([]byte(job.Annotations[probedAnnotation]), &note)
 	return note
 }

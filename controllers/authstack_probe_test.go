@@ -105,10 +105,14 @@ func TestStorageProbe(t *testing.T) {
 	})
 	t.Run("storage that hangs is said, whether or not the stack is Ready", func(t *testing.T) {
 		w := newWorld(t)
-		w.logs.probe = func(r *probe.Result) { *r = probe.Result{PlanID: r.PlanID, Hung: &probe.Hang{During: "Fill", AfterSeconds: 316}} }
+		w.logs.probe = func(r *probe.Result) {
+			*r = probe.Result{PlanID: r.PlanID, Hung: &probe.Hang{During: "Fill", AfterSeconds: 316}}
+		}
 		w.idle = true
 		w.create(manualLatency, probing(v1alpha1.StorageProbeManual))
-		w.change(func(st *v1alpha1.AuthStack) { st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: "now"} })
+		w.change(func(st *v1alpha1.AuthStack) {
+			st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: "now"}
+		})
 		w.until("the probe runs", func() bool { return w.probeStatus().Running != "" })
 		w.idle = false
 		w.until("the storage is probed", w.probeDone)
@@ -125,7 +129,9 @@ func TestStorageProbe(t *testing.T) {
 			t.Fatal("it was probed unasked")
 		}
 		for run, value := range []string{"first", "second"} {
-			w.change(func(st *v1alpha1.AuthStack) { st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: value} })
+			w.change(func(st *v1alpha1.AuthStack) {
+				st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: value}
+			})
 			w.until("it is probed", func() bool { return w.probeDone() && w.probeStatus().LastHandledRequestAt == value })
 			w.settle()
 			if p := w.probeStatus(); p.Run != int64(run+1) || len(p.Syncs) != 2 {
@@ -136,7 +142,9 @@ func TestStorageProbe(t *testing.T) {
 	t.Run("Off is never probed, not even when asked", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(manualLatency, probing(v1alpha1.StorageProbeOff))
-		w.change(func(st *v1alpha1.AuthStack) { st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: "now"} })
+		w.change(func(st *v1alpha1.AuthStack) {
+			st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: "now"}
+		})
 		w.until("Ready", w.ready)
 		w.settle()
 		if w.probeStatus().Run != 0 || len(w.probeJobs()) != 0 {
