@@ -142,7 +142,7 @@ if [[ " $media " = *" slowed "* ]]; then
   strict=$(login slowed slowed-strict) relaxed=$(login slowed slowed-relaxed)
   for durability in $durabilities; do
     name=slowed-$(short "$durability")
-    [ -n "$strict" ] && [ -n "$relaxed" ] && [ "$name" != slowed-strict ] && ((strict > relaxed)) || continue
+    [ -n "$strict" ] && [ -n "$relaxed" ] && [ "$name" != slowed-strict ] && [ "$name" != slowed-relaxed ] && ((strict > relaxed)) || continue
     printf '%s takes %d %% of the commit wait of Strict away (login p50, slowed Ceph)\n' "$durability" \
       $((100 * (strict - $(login slowed "$name")) / (strict - relaxed)))
   done
