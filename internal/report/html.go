@@ -32,7 +32,10 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"charts":   chartsOf,
 	"before":   overlays,
 	// Only drawings that stand alone carry their own style.
-	"style":    func() template.CSS { return "" },
+	"style": func() template.CSS { return "" },
+	"storage": func(p *v1alpha1.StorageProbeStatus) storageView {
+		return storageView{[]storageGrid{{storageColumns, storageRows(p)}, {patternColumns, patternRows(p)}}, storageWords(p)}
+	},
 	"phases":   phaseRows,
 	"percent":  func(part, of int64) int64 { return part * 100 / max(of, 1) },
 	"mebibyte": func(bytes int64) int64 { return bytes >> 20 },

@@ -35,6 +35,8 @@ type Report struct {
 	Causes []v1alpha1.Cause `json:"causes,omitempty"`
 	// Settings of PostgreSQL as of the stack's status.
 	Settings []v1alpha1.SettingStatus `json:"settings,omitempty"`
+	// Storage is what the storage below the database was measured to do; absent where it was not probed.
+	Storage *v1alpha1.StorageProbeStatus `json:"storage,omitempty"`
 	// DurabilityNote says what a crash can take.
 	DurabilityNote string            `json:"durabilityNote,omitempty"`
 	Generator      *result.Generator `json:"generator,omitempty"`
@@ -143,6 +145,7 @@ func New(in Input) *Report {
 			BelowMicros: o.Below.Microseconds(), MeasuredMicros: o.MeasuredMicros, Met: o.Met,
 		})
 	}
+	r.Storage = probed(in.Stack)
 	if in.Stack != nil && in.Stack.Status.Database != nil {
 		r.Settings = in.Stack.Status.Database.Settings
 		r.DurabilityNote = in.Stack.Status.Database.DurabilityNote

@@ -102,6 +102,18 @@ func sample(median float64, double bool) Input {
 			{Name: "join_collapse_limit", Scope: "Role", Desired: "4", InForce: "4", Reason: "two queries with 63 joins are planned in half the time."},
 			{Name: "shared_buffers", Scope: "Server", Desired: "512MB", InForce: "128MB", PendingRestart: true, Reason: "a quarter of the memory limit."},
 		}}
+	if !double {
+		stack.Status.Storage = &v1alpha1.StorageStatus{Probe: &v1alpha1.StorageProbeStatus{
+			StorageClassName: "ceph-block", VolumeSize: "10Gi", Node: "node-1", CompletedAt: &metav1.Time{Time: noon}, Device: "ext4 on rbd0, write cache write back",
+			Claim:    "CephRBD (rook-ceph.rbd.csi.ceph.com): the provisioner is rook-ceph.rbd.csi.ceph.com",
+			Measured: "8 kB fdatasync p50 2.50ms, p99 7.40ms, 390 a second: as replicated network storage",
+			Syncs: []v1alpha1.SyncFigures{{Phase: "Short", DurationSeconds: 10, Syncs: 3900, SyncsPerSecond: 390, P50Micros: 2500, P99Micros: 7400, P999Micros: 9000, MaxMicros: 21000},
+				{Phase: "Long", DurationSeconds: 120, Syncs: 46800, SyncsPerSecond: 390, P50Micros: 2500, P99Micros: 7400, P999Micros: 12000, MaxMicros: 44000}},
+			Patterns: []v1alpha1.PatternFigures{{Name: "random-read", BlockBytes: 4096, Depth: 32, OperationsPerSecond: 5763, BytesPerSecond: 23_605_248, P50Micros: 5400, P99Micros: 9900}},
+			CPU:      &v1alpha1.CPUFigures{AESGCMBytesPerSecond: 27_000_000, ChaCha20Poly1305BytesPerSecond: 173_000_000},
+			Findings: []v1alpha1.StorageFinding{{Kind: v1alpha1.FindingNoAES, Message: "the CPU has no instructions for AES <sic>"}},
+		}}
+	}
 	return Input{Test: test, Stack: stack, Run: result.Merge(run), Now: noon.Add(2 * time.Minute)}
 }
 

@@ -76,6 +76,9 @@ func table(b *strings.Builder, r *Report) {
 	} else if len(r.Guards) > 0 {
 		fmt.Fprintf(b, "\nAll %d guards held.\n", len(r.Guards))
 	}
+	if r.Storage != nil {
+		storageTable(b, r.Storage)
+	}
 	if r.DurabilityNote != "" {
 		fmt.Fprintf(b, "Durability: %s\n", r.DurabilityNote)
 	}
@@ -179,6 +182,9 @@ func markdown(b *bytes.Buffer, r *Report) {
 		for _, g := range r.Guards {
 			fmt.Fprintf(b, "| %s | %s | %s |\n", mark(g.OK), g.Name, cell(g.Detail))
 		}
+	}
+	if r.Storage != nil {
+		storageMarkdown(b, r.Storage)
 	}
 	if r.DurabilityNote != "" {
 		fmt.Fprintf(b, "\nDurability: %s\n", cell(r.DurabilityNote))
