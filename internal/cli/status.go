@@ -65,7 +65,7 @@ func writeStacks(out io.Writer, namespace string, stacks []v1alpha1.AuthStack) e
 			}
 		}
 		if d := status.Database; d != nil {
-			database = string(d.Provider)
+			database = d.Provider
 		}
 		if l := status.Latency; l != nil && l.Verdict != "" {
 			p95, verdict = l.LoginP95, string(l.Verdict)

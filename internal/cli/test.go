@@ -27,7 +27,8 @@ type measurement struct {
 }
 
 func (m *measurement) flags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&m.scenarios, "scenario", nil, "scenario to run, with its iterations or its length if not the default: Login, Dashboard, ForwardAuth, Throughput, Login=200, Login=5m; may be given several times. Default: those of the objectives, and Login")
+	flags.StringArrayVar(&m.scenarios, "scenario", nil, "scenario to run, with its iterations or its length if not the default: Login, Dashboard, ForwardAuth, Throughput, "+
+		"Login=200, Login=5m; may be given several times. Default: those of the objectives, and Login")
 	flags.StringArrayVar(&m.objectives, "objective", nil, "what is fast enough, as SCENARIO[/ENDPOINT]:pN<DURATION, for example 'Login:p95<800ms'; may be given several times. Default: those of the stack")
 	flags.Int32Var(&m.users, "virtual-users", 0, "virtual users at once, for the scenarios that --scenario names. Default: 1")
 	flags.Int32Var(&m.repeats, "repeats", 0, "times that the scenarios are run. Default: 1")

@@ -47,8 +47,8 @@ func sustained(plan *Plan, s v1alpha1.Scenario, run *result.Run) (rate int32, li
 	return rate, ""
 }
 
-// GuardDrift: the median of the last third of a soak is at most a quarter above that of the first. Like
-// GuardFailures it speaks of the stack: its violation is a Failed.
+// GuardDrift holds where the median of the last third of a soak is at most a quarter above that of the
+// first. Like GuardFailures it speaks of the stack: its violation is a Failed.
 const GuardDrift = "drift"
 
 const (

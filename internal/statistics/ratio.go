@@ -12,7 +12,7 @@ const (
 	power = 0.80
 )
 
-// ErrTooFew: an interval needs at least two rounds.
+// ErrTooFew says that an interval needs at least two rounds.
 var ErrTooFew = errors.New("a confidence interval needs at least two rounds")
 
 // Ratio is how much larger one figure is than another, over the rounds of an interleaved measurement.

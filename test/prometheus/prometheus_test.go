@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +129,11 @@ func (s *server) get(path string, query url.Values, data any) error {
 		Status, Error string
 		Data          json.RawMessage
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Status != "success" {
-		return fmt.Errorf("%s %s: %s %v", path, query, answer.Error, err)
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("%s %s: %w", path, query, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s %s: %s", path, query, answer.Error)
 	}
 	return json.Unmarshal(answer.Data, data)
 }
@@ -165,8 +169,10 @@ func TestARealPrometheus(t *testing.T) {
 			if err != nil || len(samples) != 1 {
 				t.Fatalf("%v %v", samples, err)
 			}
-			var got float64
-			fmt.Sscan(samples[0].Value[1].(string), &got)
+			got, err := strconv.ParseFloat(samples[0].Value[1].(string), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
 			// A bucket is 4.4 % wide.
 			if math.Abs(got/p-1) > 0.045 {
 				t.Errorf("quantile %g is %g s, the truth is %g", p, got, p)
