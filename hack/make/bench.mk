@@ -20,3 +20,8 @@ bench-calibration: ## What our k6 tells against what a server of known response 
 .PHONY: bench-extension
 bench-extension: ## Ten million requests through the k6 extension: memory that is kept, size of the result.
 	cd loadtests/k6 && go test -run '^$$' -bench TenMillion -benchtime 1x .
+
+.PHONY: bench-durability
+bench-durability: ## Commits of a login that wait, and what the decision at commit costs, under Strict and IdentityDurable.
+	hack/install-packages.sh postgresql
+	go test ./test/durability -run '^$$' -bench . -benchtime 1000x -timeout 20m
