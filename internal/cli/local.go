@@ -115,7 +115,8 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 		return nil, err
 	}
 	if plan.Asks(v1alpha1.ScenarioForwardAuth) && target.ForwardAuthHost == "" {
-		return nil, errors.New("scenario ForwardAuth asks authentik's embedded outpost for an application: write --forward-auth-host with the external host of a proxy provider in mode forward_single, or measure in a cluster, where a LatencyTest makes one")
+		return nil, errors.New("scenario ForwardAuth asks authentik's embedded outpost for an application: " +
+			"write --forward-auth-host with the external host of a proxy provider in mode forward_single, or measure in a cluster, where a LatencyTest makes one")
 	}
 	plan.Timeout = m.timeout
 	if m.dryRun {
