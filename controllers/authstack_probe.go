@@ -154,7 +154,8 @@ func (r *AuthStackReconciler) probeWaits(ctx context.Context, s *scope) (bool, e
 	return other != "", err
 }
 
-// testRuns is whether a LatencyTest has taken its turn and has no verdict yet.
+// testRuns is whether a LatencyTest of any stack has taken its turn and has no verdict yet, or waits for
+// nothing but its turn: a probe takes minutes, and people wait for tests.
 func testRuns(ctx context.Context, reader client.Reader) (bool, error) {
 	var tests v1alpha1.LatencyTestList
 	if err := reader.List(ctx, &tests, client.UnsafeDisableDeepCopy); err != nil {
@@ -162,7 +163,18 @@ func testRuns(ctx context.Context, reader client.Reader) (bool, error) {
 	}
 	for i := range tests.Items {
 		test := &tests.Items[i]
-		if controllerutil.ContainsFinalizer(test, v1alpha1.Finalizer) && !schedule.Finished(test) {
+		if schedule.Finished(test) {
+			continue
+		}
+		if controllerutil.ContainsFinalizer(test, v1alpha1.Finalizer) {
+			return true, nil
+		}
+		st := &v1alpha1.AuthStack{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: test.Namespace, Name: test.Spec.StackRef.Name}, st)
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if err == nil && st.DeletionTimestamp.IsZero() && unready(st) == "" {
 			return true, nil
 		}
 	}
