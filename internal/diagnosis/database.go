@@ -25,9 +25,6 @@ const (
 	statementsOfApplications = 43
 )
 
-// identityDurable is the level between Strict and Relaxed.
-const identityDurable v1alpha1.Durability = "IdentityDurable"
-
 // leastSyncs of a run give a mean that is worth something.
 const leastSyncs = 20
 
@@ -72,7 +69,7 @@ func (e *Evidence) waits() int64 {
 	case since(e.Version, 2026, 8):
 		waits -= 6 // Throttle rows are no longer in the cache.
 	}
-	if e.Durability == identityDurable {
+	if e.Durability == v1alpha1.DurabilityIdentity {
 		waits = min(waits, relaxedWaits)
 	}
 	if counted >= 0 {
@@ -102,11 +99,11 @@ func (e *Evidence) commitWait() (micros int64, words string) {
 
 func commitWait(e *Evidence) []finding {
 	micros, words := e.commitWait()
-	remedy := "spec.postgres.durability: a level below Strict, by which fewer commits wait (the report says what a crash can then take); or spec.postgres.storage.localNVMe in a new AuthStack"
+	remedy := "spec.postgres.durability: IdentityDurable, by which only commits wait that must not be lost; or spec.postgres.storage.localNVMe in a new AuthStack"
 	switch {
-	case e.Durability == identityDurable && e.Medium == v1alpha1.MediumNodeLocal:
+	case e.Durability == v1alpha1.DurabilityIdentity && e.Medium == v1alpha1.MediumNodeLocal:
 		remedy = "spec.postgres.storage: a disk whose fdatasync is faster (with power-loss protection); what still waits is what must not be lost"
-	case e.Durability == identityDurable:
+	case e.Durability == v1alpha1.DurabilityIdentity:
 		remedy = "spec.postgres.storage.localNVMe in a new AuthStack, with two instances; what still waits is what must not be lost"
 	case e.Provider == latency.Authelia:
 		remedy = "spec.postgres.storage: a faster medium; Authelia commits little and all of it matters"

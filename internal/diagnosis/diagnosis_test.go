@@ -82,7 +82,7 @@ func TestDiagnose(t *testing.T) {
 			says: "24 commits of a login wait one after the other, each for a WAL sync of 17.0ms", remedy: "spec.postgres.durability",
 		},
 		"the same with only what matters waiting: hashing comes first, and a medium is what is left": {
-			evidence: authentik(measured(authentikLogin(10, 7)), syncs(72*90, 10_000), func(e *Evidence) { e.Durability = identityDurable }),
+			evidence: authentik(measured(authentikLogin(10, 7)), syncs(72*90, 10_000), func(e *Evidence) { e.Durability = v1alpha1.DurabilityIdentity }),
 			want:     "password-hashing commit-wait", says: "PBKDF2 is slow on purpose", remedy: "none by a field",
 		},
 		"on a fast disk the password is what takes long, and the disk is hardly there": {
