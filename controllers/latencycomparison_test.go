@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -173,9 +174,9 @@ func TestComparisonsThatAreRefused(t *testing.T) {
 		"a durability that is none": {func(c *v1alpha1.LatencyComparison) {
 			c.Spec.Variants[1].Patch = patchOf(`{"postgres":{"durability":"Fast"}}`)
 		}, "the API server refuses variant relaxed"},
-		"a scenario that is not there": {func(c *v1alpha1.LatencyComparison) {
-			c.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioForwardAuth}}
-		}, "variant strict: scenario ForwardAuth"},
+		"a scenario that cannot be run": {func(c *v1alpha1.LatencyComparison) {
+			c.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioLogin, Iterations: ptr.To(int32(10)), VirtualUsers: ptr.To(int32(20))}}
+		}, "variant strict: scenario Login has 20 virtual users"},
 		"a base that is not there": {func(c *v1alpha1.LatencyComparison) { c.Spec.StackRef.Name = "nobody" }, "there is no AuthStack nobody"},
 		"a database of somebody else's": {func(c *v1alpha1.LatencyComparison) {
 			c.Spec.Variants[1].Patch = patchOf(`{"postgres":{"external":{"host":"db","database":"a","secretName":"s"}}}`)
