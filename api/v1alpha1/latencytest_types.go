@@ -15,6 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name of a LatencyTest may have at most 52 characters, because the name of its Job is made from it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.baseline) || !has(self.spec.baseline.testName) || self.spec.baseline.testName != self.metadata.name",message="a LatencyTest cannot be its own baseline; name an earlier LatencyTest"
 type LatencyTest struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -63,11 +64,15 @@ type LatencyTestSpec struct {
 	Objectives []Objective `json:"objectives,omitempty"`
 
 	// Repeats is the number of times that the scenarios are run, each in its own Job; the results
-	// are merged. Default: 1.
+	// are merged. Default: 1, with a baseline 12.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=20
 	Repeats *int32 `json:"repeats,omitempty"`
+
+	// Baseline is an earlier measurement that this one must not be slower than. Default: none.
+	// +optional
+	Baseline *BaselineSpec `json:"baseline,omitempty"`
 
 	// TimeoutSeconds bounds one Job. Default: 900.
 	// +optional
@@ -157,6 +162,13 @@ type LatencyTestStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
+
+	// Baseline is how much slower each gated figure is than that of spec.baseline. Empty where the two
+	// cannot be compared; the condition then says why.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Baseline []BaselineResult `json:"baseline,omitempty"`
 
 	// Guards that were checked.
 	// +optional
