@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/baseline"
 	"authstack.dev/authstack/internal/idp"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
@@ -81,6 +82,8 @@ type run struct {
 	seen   before
 	number int64
 	now    time.Time
+	// repeats are the figures of each repeat, once the run is judged.
+	repeats []baseline.Repeat
 }
 
 // Reconcile one test.
@@ -125,6 +128,12 @@ func (r *LatencyTestReconciler) reconcile(ctx context.Context, t *run) kube.Outc
 		return kube.Outcome{Err: err}
 	}
 	if !begun {
+		if _, problem, err := r.baseline(ctx, t); err != nil || problem != "" {
+			if err != nil {
+				return kube.Outcome{Err: err}
+			}
+			return r.refuse(ctx, t, problem)
+		}
 		reason, message, err := r.waitsFor(ctx, t)
 		if err != nil {
 			return kube.Outcome{Err: err}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/baseline"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/report"
@@ -41,6 +42,10 @@ func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*re
 	voided := len(t.after.Status.Voided)
 	if outcome.Voided && voided < latency.MostVoided {
 		return r.repeatVoided(ctx, t, outcome)
+	}
+	t.repeats = baseline.RepeatsOf(t.plan, runs)
+	if err := r.compare(ctx, t, runs, &outcome); err != nil {
+		return kube.Outcome{Err: err}
 	}
 	if voided > 0 {
 		outcome.Message += fmt.Sprintf(" This is run %d of the test; what voided the earlier ones is in status.voided.", voided+1)
@@ -105,7 +110,11 @@ func (r *LatencyTestReconciler) finish(ctx context.Context, t *run, outcome late
 // store keeps the report and the full histograms in a ConfigMap of the test.
 func (r *LatencyTestReconciler) store(ctx context.Context, t *run, merged *result.Run) error {
 	var text, page bytes.Buffer
-	made := report.New(report.Input{Test: t.after, Stack: t.stack, Run: merged, Now: t.now})
+	in := report.Input{Test: t.after, Stack: t.stack, Run: merged, Repeats: t.repeats, Now: t.now}
+	if t.plan != nil {
+		in.Sizes = baseline.SizesOf(t.plan)
+	}
+	made := report.New(in)
 	if err := report.WriteJSON(&page, made); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}

@@ -109,8 +109,12 @@ prove nothing), 3 an error: no result, no such stack, or the command was used wr
 	flags.StringVarP(&a.cluster.namespace, "namespace", "n", "", "namespace; default: that of the kubeconfig's context")
 	flags.StringVar(&a.cluster.context, "context", "", "context of the kubeconfig")
 	flags.StringVar(&a.cluster.kubeconfig, "kubeconfig", "", "path of the kubeconfig")
-	cmd.AddCommand(a.newStatusCommand(), a.newTestCommand(), a.newGateCommand(), a.newReportCommand(), a.newSizingCommand())
-	for _, c := range append(cmd.Commands(), cmd) {
+	cmd.AddCommand(a.newStatusCommand(), a.newTestCommand(), a.newGateCommand(), a.newReportCommand(), a.newCompareCommand(), a.newBaselineCommand(), a.newSizingCommand())
+	commands := append(cmd.Commands(), cmd)
+	for _, c := range cmd.Commands() {
+		commands = append(commands, c.Commands()...)
+	}
+	for _, c := range commands {
 		c.Example = strings.ReplaceAll(c.Example, "DISPLAY", display)
 	}
 	return cmd

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/report"
 )
 
@@ -20,6 +21,8 @@ type gateOptions struct {
 	measurement
 	test, file, format            string
 	last                          bool
+	baseline                      string
+	margin                        margin
 	json, junit, markdown, htmlTo string
 }
 
@@ -32,6 +35,10 @@ func (a *App) newGateCommand() *cobra.Command {
 
 With a stack: wait until it is Ready for its newest spec, measure it, and judge that. With --last: take
 the measurement that the operator itself makes after a change. With --test or -f: judge what is there.
+
+With --baseline it is also compared with an earlier measurement, and regressed where a figure is slower by
+more than --not-worse-than with 95 % confidence; a new measurement then has 12 repeats unless --repeats
+says otherwise.
 
 Exit codes: 0 Passed, 1 Failed or regressed, 2 Inconclusive (the figures prove nothing: look at the
 guards and measure again), 3 Error (no result; or this command failed or was used wrongly).
@@ -48,6 +55,9 @@ Nothing that was not measured passes.`,
   # An objective of this pipeline, with enough logins for it
   DISPLAY gate sso --scenario Login=300 --objective 'Login:p99<2s'
 
+  # Not slower than the release before, which a file in git describes
+  DISPLAY gate sso --baseline baseline.json --not-worse-than 5 --scenario Login=100
+
   # A report from another job
   DISPLAY gate -f report.json`,
 		Args: cobra.MaximumNArgs(1),
@@ -56,11 +66,18 @@ Nothing that was not measured passes.`,
 			if err != nil {
 				return err
 			}
+			earlier, err := a.baseline(cmd.Context(), g)
+			if err != nil {
+				return err
+			}
 			r, err := a.gated(cmd.Context(), g, args)
 			if err != nil || r == nil {
 				return err
 			}
 			a.lines.end(a)
+			if earlier != nil {
+				r = r.Against(earlier, g.margin.percent)
+			}
 			if err := write(a.Out, r); err != nil {
 				return err
 			}
@@ -76,12 +93,30 @@ Nothing that was not measured passes.`,
 	flags.StringVar(&g.test, "test", "", "LatencyTest to wait for and judge, in place of a new one")
 	flags.StringVarP(&g.file, "filename", "f", "", "report.json to judge, in place of a measurement")
 	flags.BoolVar(&g.last, "last", false, "judge the operator's own measurement of the stack's newest spec, in place of a new one")
+	flags.StringVar(&g.baseline, "baseline", "", "earlier measurement to compare with: a report.json, test/LATENCYTEST or configmap/NAME (baseline save writes the first and the last)")
+	g.margin.flag(flags)
 	flags.StringVarP(&g.format, "output", "o", "table", "table, histogram, json, junit, markdown or html")
 	flags.StringVar(&g.json, "json", "", "file to write the report to as JSON")
 	flags.StringVar(&g.junit, "junit", "", "file to write the report to as JUnit XML")
 	flags.StringVar(&g.markdown, "markdown", "", "file to append the report to as Markdown, for example $GITHUB_STEP_SUMMARY")
 	flags.StringVar(&g.htmlTo, "html", "", "file to write the report to as one HTML page")
 	return cmd
+}
+
+// baseline is what the flag names, nil for none. It is read before anything is measured: a name that is
+// wrong must not cost a measurement.
+func (a *App) baseline(ctx context.Context, g *gateOptions) (*report.Report, error) {
+	if err := g.margin.check(); err != nil || g.baseline == "" {
+		return nil, err
+	}
+	earlier, err := a.source(ctx, g.baseline)
+	if err != nil {
+		return nil, fmt.Errorf("--baseline: %w", err)
+	}
+	if g.test == "" && g.file == "" && !g.last && g.repeats == 0 {
+		g.repeats = latency.BaselineRepeats
+	}
+	return earlier, nil
 }
 
 // gated is the report to judge. Nil without an error: a dry run.

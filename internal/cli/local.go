@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/baseline"
 	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/report"
 	"authstack.dev/authstack/internal/result"
@@ -143,7 +144,9 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	status.Scenarios, status.Objectives, status.Guards = outcome.Scenarios, outcome.Objectives, outcome.Guards
 	status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Message: outcome.Message}}
 	status.Subject = &v1alpha1.Subject{Stack: target.Host, IdentityProvider: target.Provider, Version: target.Version}
-	return report.New(report.Input{Test: test, Run: outcome.Merged, Now: a.Now()}), nil
+	return report.New(report.Input{
+		Test: test, Run: outcome.Merged, Sizes: baseline.SizesOf(plan), Repeats: baseline.RepeatsOf(plan, []*result.Run{run}), Now: a.Now(),
+	}), nil
 }
 
 // stack stands for the installation behind the address, as far as a plan asks for it.

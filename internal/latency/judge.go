@@ -25,7 +25,7 @@ func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
 	out := Outcome{Merged: result.Merge(runs...)}
 	if out.Merged != nil {
 		out.Scenarios = figures(plan, out.Merged)
-		out.Objectives = objectives(plan, out.Merged)
+		out.Objectives = objectives(plan, runs, out.Merged)
 		out.LoginP95 = loginP95(out.Merged)
 	}
 	if message := findError(plan, runs, ev, out.Merged); message != "" {
@@ -91,13 +91,14 @@ func titleOf(plan *Plan, o v1alpha1.Objective) string {
 }
 
 // objectives beside what was measured. Without a sample an objective is not met.
-func objectives(plan *Plan, run *result.Run) []v1alpha1.ObjectiveResult {
+func objectives(plan *Plan, runs []*result.Run, run *result.Run) []v1alpha1.ObjectiveResult {
 	var results []v1alpha1.ObjectiveResult
 	for _, o := range plan.Objectives {
 		r := v1alpha1.ObjectiveResult{Objective: o}
 		if s := run.Find(string(o.Scenario), o.Endpoint); s != nil && s.Total.Count() > 0 {
 			r.MeasuredMicros = s.Total.PerMille(int(o.Percentile) * 10)
 			r.Met = time.Duration(r.MeasuredMicros)*time.Microsecond < o.Below.Duration
+			interval(&r, runs, s)
 		}
 		results = append(results, r)
 	}

@@ -22,6 +22,14 @@ const (
 	delayHistory = 10
 )
 
+// BaselineRepeats is the default number of repeats of a test with a baseline: with so many, of a hundred
+// logins each, a median that is 10 % slower is called regressed in at least 95 of 100 gates with the
+// margin 5 % (internal/statistics, TestPower).
+const BaselineRepeats = 12
+
+// BaselinePercentiles are the ones that are kept of each repeat, and so can be compared with a baseline.
+var BaselinePercentiles = []int32{50, 90, 95, 99}
+
 type size struct{ iterations, warmUp int32 }
 
 var defaultSizes = map[v1alpha1.ScenarioName]size{
@@ -49,6 +57,9 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 	}
 	if stack.Spec.Authelia != nil {
 		plan.Provider = Authelia
+	}
+	if test.Spec.Baseline != nil {
+		plan.Repeats = orDefault(test.Spec.Repeats, BaselineRepeats)
 	}
 	if s := test.Spec.TimeoutSeconds; s != nil {
 		plan.Timeout = time.Duration(*s) * time.Second
@@ -83,6 +94,9 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 		resolved, err := resolveObjective(plan.Provider, scenarios, o)
 		if err != nil {
 			return nil, err
+		}
+		if test.Spec.Baseline != nil && !slices.Contains(BaselinePercentiles, o.Percentile) {
+			return nil, fmt.Errorf("the p%d of an objective cannot be compared with a baseline, which keeps p50, p90, p95 and p99 of each repeat; write one of these, or remove spec.baseline", o.Percentile)
 		}
 		plan.Objectives = append(plan.Objectives, resolved)
 	}

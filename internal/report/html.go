@@ -43,14 +43,15 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"half":     func(a, b float64) float64 { return (a + b) / 2 },
 	"plus":     func(a, b float64) float64 { return a + b },
 
-	"compareColumns": compareColumns,
-	"compareRows":    compareRows,
-	"pairColumns":    func() []string { return pairColumns },
-	"pairCells":      pairCells,
-	"forest":         forest,
-	"whole":          wholeName,
-	"patch":          func(v Variant) string { return string(v.Patch) },
-	"firstPairs":     (*Report).againstFirst,
+	"compareColumns":  compareColumns,
+	"compareRows":     compareRows,
+	"baselineColumns": func() []string { return baselineColumns }, "baselineCells": baselineCells,
+	"pairColumns": func() []string { return pairColumns },
+	"pairCells":   pairCells,
+	"forest":      forest,
+	"whole":       wholeName,
+	"patch":       func(v Variant) string { return string(v.Patch) },
+	"firstPairs":  (*Report).againstFirst,
 }).Parse(drawing + page))
 
 // WriteHTML writes the report as one file that needs nothing else, no network and no script.

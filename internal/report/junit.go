@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/baseline"
 )
 
 // The form that CI systems read (the de-facto schema of Ant's JUnit task). A missed objective is a
@@ -93,6 +94,16 @@ func junitOf(r *Report) junitSuite {
 			c.Skipped = &junitProblem{Message: "the run proves nothing; measured was " + measured(o)}
 		case !o.Met:
 			c.Failure = &junitProblem{fmt.Sprintf("%s is %s, the objective is below %s", objectiveWords(o), measured(o), duration(o.BelowMicros)), "Missed"}
+		}
+		suite.add(c)
+	}
+	for _, row := range r.Baseline {
+		c := junitCase{ClassName: "baseline", Name: baselineWords(row)}
+		switch row.Verdict {
+		case v1alpha1.BaselineRegressed:
+			c.Failure = &junitProblem{baselineWords(row) + " is " + baseline.Words(row) + " of the baseline's", string(row.Verdict)}
+		case v1alpha1.BaselineInconclusive:
+			c.Error = &junitProblem{baselineWords(row) + " is " + baseline.Words(row) + " of the baseline's; " + baseline.SettleWords(row), string(row.Verdict)}
 		}
 		suite.add(c)
 	}

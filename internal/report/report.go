@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/baseline"
 	"authstack.dev/authstack/internal/result"
 )
 
@@ -28,6 +29,12 @@ type Report struct {
 	Scenarios  []Row            `json:"scenarios"`
 	Objectives []Objective      `json:"objectives"`
 	Guards     []v1alpha1.Guard `json:"guards"`
+	// Baseline is how much slower each gated figure is than that of an earlier measurement; absent where
+	// there was none to compare with.
+	Baseline []v1alpha1.BaselineResult `json:"baseline,omitempty"`
+	// Sizes of the scenarios and Repeats, the figures of each, are what a later measurement is compared by.
+	Sizes   []baseline.Size   `json:"sizes,omitempty"`
+	Repeats []baseline.Repeat `json:"repeats,omitempty"`
 	// Voided are why earlier runs of the test proved nothing and were repeated.
 	Voided []string `json:"voided,omitempty"`
 	// Causes are where the time went, the greatest share first; they overlap. Absent where nothing was
@@ -99,6 +106,11 @@ type Objective struct {
 	BelowMicros    int64  `json:"belowMicros"`
 	MeasuredMicros int64  `json:"measuredMicros"`
 	Met            bool   `json:"met"`
+	// CILowMicros and CIHighMicros are the ends of the 95 % confidence interval, over CISample: Requests or
+	// Repeats; absent where there are too few answers for one.
+	CILowMicros  int64                   `json:"ciLowMicros,omitempty"`
+	CIHighMicros int64                   `json:"ciHighMicros,omitempty"`
+	CISample     v1alpha1.IntervalSample `json:"ciSample,omitempty"`
 }
 
 // Input is what a report is made from.
@@ -109,6 +121,9 @@ type Input struct {
 	Stack *v1alpha1.AuthStack
 	// Run is the merged result; nil where only the status is left, and then there are no plots.
 	Run *result.Run
+	// Sizes and Repeats of the test; nil where they are not known any more.
+	Sizes   []baseline.Size
+	Repeats []baseline.Repeat
 	// Now is when the report is made.
 	Now time.Time
 }
@@ -122,6 +137,7 @@ func New(in Input) *Report {
 		Verdict:   status.Verdict,
 		Scenarios: []Row{}, Objectives: []Objective{}, Guards: append([]v1alpha1.Guard{}, status.Guards...),
 		Causes: status.Causes, Voided: status.Voided,
+		Baseline: status.Baseline, Sizes: in.Sizes, Repeats: in.Repeats,
 		Subject: Subject{Stack: in.Test.Spec.StackRef.Name},
 	}
 	for _, c := range status.Conditions {
@@ -143,6 +159,7 @@ func New(in Input) *Report {
 		r.Objectives = append(r.Objectives, Objective{
 			Scenario: string(o.Scenario), Endpoint: o.Endpoint, Percentile: o.Percentile,
 			BelowMicros: o.Below.Microseconds(), MeasuredMicros: o.MeasuredMicros, Met: o.Met,
+			CILowMicros: o.CILowMicros, CIHighMicros: o.CIHighMicros, CISample: o.CISample,
 		})
 	}
 	r.Storage = probed(in.Stack)

@@ -62,6 +62,7 @@ func table(b *strings.Builder, r *Report) {
 		}
 		align(b, rows)
 	}
+	baselineTable(b, r)
 	if len(r.Causes) > 0 {
 		b.WriteString("\nCauses, which overlap\n")
 		for _, c := range r.Causes {
@@ -88,7 +89,10 @@ func measured(o Objective) string {
 	if o.MeasuredMicros == 0 {
 		return "not measured"
 	}
-	return duration(o.MeasuredMicros)
+	if o.CISample == "" {
+		return duration(o.MeasuredMicros)
+	}
+	return fmt.Sprintf("%s (%s–%s)", duration(o.MeasuredMicros), duration(o.CILowMicros), duration(o.CIHighMicros))
 }
 
 // align writes rows in columns, the first two to the left and the others to the right.
@@ -171,6 +175,7 @@ func markdown(b *bytes.Buffer, r *Report) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", mark(o.Met), objectiveWords(o), measured(o), duration(o.BelowMicros))
 		}
 	}
+	baselineMarkdown(b, r)
 	if len(r.Causes) > 0 {
 		b.WriteString("\n| | Cause | Takes | Number behind it | What to change |\n|--:|---|---|---|---|\n")
 		for _, c := range r.Causes {

@@ -103,12 +103,18 @@ func (h *Histogram) Sum() int64 {
 // exact maximum: never below the true value and at most 0.1 % above it. PerMille(950) is p95,
 // PerMille(999) is p99.9, PerMille(1000) the maximum. 0 when empty.
 func (h *Histogram) PerMille(perMille int) int64 {
+	perMille = min(max(perMille, 0), 1000)
+	return h.Rank((int64(perMille)*h.Count() + 999) / 1000)
+}
+
+// Rank is the duration of a rank in microseconds, the shortest being 1 and the longest Count, as
+// PerMille answers it. 0 when empty.
+func (h *Histogram) Rank(rank int64) int64 {
 	n := h.Count()
 	if n == 0 {
 		return 0
 	}
-	perMille = min(max(perMille, 0), 1000)
-	rank := max(1, (int64(perMille)*n+999)/1000)
+	rank = min(max(rank, 1), n)
 	if rank == n {
 		return h.max
 	}

@@ -21,7 +21,7 @@ const module = "authstack.dev/authstack/"
 var floors = [][]string{
 	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "loadtests"},
 	{"internal/stack", "internal/latency"},
-	{"internal/comparison", "internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
+	{"internal/baseline", "internal/comparison", "internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
 	{"controllers", "internal/cli"},
 	{"cmd"},
 }
@@ -29,7 +29,7 @@ var floors = [][]string{
 // pure are the rooms that turn values into values.
 var pure = []string{
 	"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "internal/stack", "internal/latency",
-	"internal/comparison", "internal/diagnosis", "internal/report",
+	"internal/baseline", "internal/comparison", "internal/diagnosis", "internal/report",
 }
 
 // refused are imports that no pure room has, with the reason. controller-runtime's client is not among
