@@ -10,6 +10,8 @@ arguments=(gate "$STACK" --namespace "$NAMESPACE" --timeout "$TIMEOUT"
   --json "$REPORT/report.json" --html "$REPORT/report.html" --junit "$REPORT/junit.xml" --markdown "$GITHUB_STEP_SUMMARY")
 [ -z "$GIVEN_KUBECONFIG" ] || arguments+=(--kubeconfig "$GIVEN_KUBECONFIG")
 [ -z "$REPEATS" ] || arguments+=(--repeats "$REPEATS")
+[ -z "${BASELINE:-}" ] || arguments+=(--baseline "$BASELINE")
+[ -z "${NOT_WORSE_THAN:-}" ] || arguments+=(--not-worse-than "$NOT_WORSE_THAN")
 while IFS= read -r line; do [ -z "$line" ] || arguments+=(--objective "$line"); done <<<"$OBJECTIVES"
 while IFS= read -r line; do [ -z "$line" ] || arguments+=(--scenario "$line"); done <<<"$SCENARIOS"
 

@@ -38,15 +38,19 @@ func (m *margin) check() error {
 	return nil
 }
 
-// source is a measurement that a user names: test/NAME, configmap/NAME, or a file.
+// source is a measurement that a user names: test/NAME, configmap/NAME, a file, or the bare name of a
+// LatencyTest where there is no such file.
 func (a *App) source(ctx context.Context, text string) (*report.Report, error) {
 	kind, name, found := strings.Cut(text, "/")
 	if !found || kind != "test" && kind != "configmap" {
 		r, err := readReport(text)
-		if errors.Is(err, os.ErrNotExist) {
+		switch {
+		case !errors.Is(err, os.ErrNotExist):
+			return r, err
+		case found || strings.HasSuffix(text, ".json"):
 			return nil, fmt.Errorf("there is no file %s; write test/NAME for a LatencyTest, configmap/NAME for a saved baseline, or the path of a report.json", text)
 		}
-		return r, err
+		kind, name = "test", text
 	}
 	k8s, namespace, err := a.cluster.client()
 	if err != nil {
@@ -77,14 +81,14 @@ func (a *App) newCompareCommand() *cobra.Command {
 		Short: "Say whether one measurement is slower than another",
 		Long: `Say whether AFTER is slower than BEFORE: for each objective of AFTER (without objectives, the median of
 each scenario) the ratio with its 95 % confidence interval, the smallest change that would have been
-seen, and how many repeats would settle what is not settled. Each is test/NAME, a LatencyTest of the
-namespace; configmap/NAME, a saved baseline; or the path of a report.json. Both need at least two repeats,
+seen, and how many repeats would settle what is not settled. Each is a LatencyTest (NAME or test/NAME), a saved baseline
+(configmap/NAME) or the path of a report.json. Both need at least two repeats,
 the same product, k6 and sizes.
 
 Exit codes: 0 not slower by more than --not-worse-than, 1 slower, 2 not settled or not comparable, 3 an
 error. AFTER's own verdict counts too.`,
 		Example: `  # Two LatencyTests
-  DISPLAY compare test/before test/after -n identity
+  DISPLAY compare before after -n identity
 
   # Against a report that is kept in git
   DISPLAY compare baseline.json report.json --not-worse-than 5`,
@@ -111,6 +115,7 @@ error. AFTER's own verdict counts too.`,
 			}
 			return exitOf(compared)
 		},
+		ValidArgsFunction: a.completeTests,
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table (of the comparison alone), or the whole report of AFTER as json, junit, markdown or html")
 	limit.flag(cmd.Flags())

@@ -200,6 +200,20 @@ func TestNames(t *testing.T) {
 	})
 }
 
+func TestBaseline(t *testing.T) {
+	baseline := func(fields string) string { return `{spec: {baseline: {` + fields + `}}}` }
+	try(t, map[string]row{
+		"an earlier test":         {latency, baseline(`testName: morning`), "", ""},
+		"a saved one":             {latency, baseline(`configMapName: sso-baseline, notWorseThanPercent: 5`), "", ""},
+		"none":                    {latency, baseline(`notWorseThanPercent: 5`), "", "set exactly one of testName (an earlier LatencyTest) and configMapName"},
+		"both":                    {latency, baseline(`testName: morning, configMapName: x`), "", "set exactly one of testName"},
+		"itself":                  {latency, baseline(`testName: evening`), "", "cannot be its own baseline"},
+		"not worse than nothing":  {latency, baseline(`testName: morning, notWorseThanPercent: 0`), "", "notWorseThanPercent must be 1 to 1000"},
+		"not worse than anything": {latency, baseline(`testName: morning, notWorseThanPercent: 1001`), "", "notWorseThanPercent must be 1 to 1000"},
+		"a fraction of a percent": {latency, baseline(`testName: morning, notWorseThanPercent: 2.5`), "", "notWorseThanPercent"},
+	})
+}
+
 func TestLatency(t *testing.T) {
 	objective := func(percentile, below string) string {
 		return `{spec: {objectives: [{scenario: Login, percentile: ` + percentile + `, below: ` + below + `}]}}`
