@@ -44,7 +44,7 @@ func (r *Report) compared() []baseline.What {
 // and what of its run only its own readers want.
 func (r *Report) Kept() *Report {
 	kept := *r
-	kept.Plots, kept.Settings, kept.Causes, kept.Voided, kept.Others, kept.Baseline = nil, nil, nil, nil, nil, nil
+	kept.Plots, kept.Settings, kept.Storage, kept.Causes, kept.Voided, kept.Others, kept.Baseline = nil, nil, nil, nil, nil, nil, nil
 	return &kept
 }
 
