@@ -81,9 +81,10 @@ func (a *App) newCompareCommand() *cobra.Command {
 		Short: "Say whether one measurement is slower than another",
 		Long: `Say whether AFTER is slower than BEFORE: for each objective of AFTER (without objectives, the median of
 each scenario) the ratio with its 95 % confidence interval, the smallest change that would have been
-seen, and how many repeats would settle what is not settled. Each is a LatencyTest (NAME or test/NAME), a saved baseline
-(configmap/NAME) or the path of a report.json. Both need at least two repeats,
-the same product, k6 and sizes.
+seen, and how many repeats would settle what is not settled.
+
+Each is a LatencyTest (NAME or test/NAME), a saved baseline (configmap/NAME) or the path of a
+report.json. Both need at least two repeats, the same product, k6 and sizes.
 
 Exit codes: 0 not slower by more than --not-worse-than, 1 slower, 2 not settled or not comparable, 3 an
 error. AFTER's own verdict counts too.`,

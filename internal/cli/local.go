@@ -103,9 +103,6 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	if err != nil {
 		return nil, err
 	}
-	if m.repeats > 1 {
-		return nil, errors.New("--repeats is for a LatencyTest in a cluster; with --url run the command again")
-	}
 	test, err := m.object("local", target.Host)
 	if err != nil {
 		return nil, err
@@ -133,11 +130,16 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 		return nil, err
 	}
 	test.Status.StartedAt = &metav1.Time{Time: a.Now()}
-	run, job, err := a.runK6(ctx, binary, plan, target, users)
-	if err != nil {
-		return nil, err
+	evidence := latency.Evidence{Outside: true}
+	var runs []*result.Run
+	for range plan.Repeats {
+		run, job, err := a.runK6(ctx, binary, plan, target, users)
+		if err != nil {
+			return nil, err
+		}
+		runs, evidence.Jobs = append(runs, run), append(evidence.Jobs, job)
 	}
-	outcome := latency.Judge(plan, []*result.Run{run}, latency.Evidence{Outside: true, Jobs: []latency.JobOutcome{job}})
+	outcome := latency.Judge(plan, runs, evidence)
 	now := metav1.Time{Time: a.Now()}
 	status := &test.Status
 	status.Verdict, status.CompletedAt = outcome.Verdict, &now
@@ -145,7 +147,7 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Message: outcome.Message}}
 	status.Subject = &v1alpha1.Subject{Stack: target.Host, IdentityProvider: target.Provider, Version: target.Version}
 	return report.New(report.Input{
-		Test: test, Run: outcome.Merged, Sizes: baseline.SizesOf(plan), Repeats: baseline.RepeatsOf(plan, []*result.Run{run}), Now: a.Now(),
+		Test: test, Run: outcome.Merged, Sizes: baseline.SizesOf(plan), Repeats: baseline.RepeatsOf(plan, runs), Now: a.Now(),
 	}), nil
 }
 

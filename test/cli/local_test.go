@@ -10,19 +10,27 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"authstack.dev/authstack/internal/cli"
 )
 
-// Without a cluster: the real k6 with our output against a server that answers as Authelia's first factor.
-func TestTestWithoutACluster(t *testing.T) {
+// builtK6 is the path of k6 with our output.
+func builtK6(t *testing.T) string {
+	t.Helper()
 	k6 := filepath.Join(t.TempDir(), "authstack-k6")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", k6, ".")
 	build.Dir = filepath.Join(root, "loadtests", "k6")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	var logins atomic.Int64
+	return k6
+}
+
+// Without a cluster: the real k6 with our output against a server that answers as Authelia's first factor.
+func TestTestWithoutACluster(t *testing.T) {
+	k6 := builtK6(t)
+	var logins, pause atomic.Int64
 	status := http.StatusOK
 	product := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Username, Password string }
@@ -31,6 +39,7 @@ func TestTestWithoutACluster(t *testing.T) {
 			return
 		}
 		logins.Add(1)
+		time.Sleep(time.Duration(pause.Load()))
 		http.SetCookie(w, &http.Cookie{Name: "authelia_session", Value: "s", Path: "/"})
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -50,6 +59,27 @@ func TestTestWithoutACluster(t *testing.T) {
 	}
 	if missed := w.call(t.Context(), append(args, "--objective", "Login:p95<1us")...); missed.code != cli.ExitFailed {
 		t.Errorf("an objective that nobody meets ends with %d: %s", missed.code, missed.err)
+	}
+	// Repeats, and the one report against the other: from a pause to one many times as long, so that no
+	// noise of a busy machine is in the way.
+	report := func(name string, each time.Duration) string {
+		pause.Store(int64(each))
+		defer pause.Store(0)
+		path := filepath.Join(t.TempDir(), name+".json")
+		said := w.call(t.Context(), "test", "--url", product.URL, "--host", "login.example.com", "--provider", "authelia",
+			"--scenario", "Login=10", "--repeats", "3", "--k6", k6, "-o", "json")
+		if said.code != cli.ExitPassed {
+			t.Fatalf("%s: exit code %d: %s", name, said.code, said.err)
+		}
+		must(t, os.WriteFile(path, []byte(said.out), 0o600))
+		return path
+	}
+	before, slower := report("before", 20*time.Millisecond), report("slower", 300*time.Millisecond)
+	if got := w.call(t.Context(), "compare", before, slower); got.code != cli.ExitFailed || !strings.Contains(got.out, "Login/login p50") {
+		t.Errorf("a server that is far slower ends with %d: %s%s", got.code, got.out, got.err)
+	}
+	if got := w.call(t.Context(), "gate", "-f", before, "--baseline", slower); got.code != cli.ExitPassed {
+		t.Errorf("a server that is far faster ends with %d: %s%s", got.code, got.out, got.err)
 	}
 	status = http.StatusInternalServerError
 	if wrong := w.call(t.Context(), args...); wrong.code != cli.ExitFailed || !strings.Contains(wrong.out, "answered wrongly") {
