@@ -91,9 +91,14 @@ func TestOperatorThatDies(t *testing.T) {
 
 	died := errors.New("the operator was killed")
 	for _, after := range []bool{false, true} {
-		when := map[bool]string{false: "before", true: "after"}[after]
-		t.Run("killed "+when+" any of its writes, the next operator comes to the same end", func(t *testing.T) {
+		when := map[bool]string{false: "before any", true: "after every third"}[after]
+		t.Run("killed "+when+" of its writes, the next operator comes to the same end", func(t *testing.T) {
 			for n := 1; n <= writes; n++ {
+				// Just after a write the cluster is as just before the next one, but for what is done in
+				// between outside of the API server.
+				if after && n%3 != 0 {
+					continue
+				}
 				w := newWorld(t)
 				w.create()
 				dead := false

@@ -237,7 +237,7 @@ func TestOperatorThatDiesDuringAComparison(t *testing.T) {
 	writes := reference.writes
 	t.Logf("a comparison of two variants in two rounds takes %d writes", writes)
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 6 {
+	for range 4 {
 		g, w := NewWithT(t), newTown(t)
 		at, after := 1+random.IntN(writes), random.IntN(2) == 0
 		again := at + 1 + random.IntN(writes)
