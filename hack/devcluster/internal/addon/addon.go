@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"authstack.dev/authstack/hack/devcluster/internal/cluster"
 )
@@ -43,4 +44,27 @@ func Install(ctx context.Context, c *cluster.Cluster, name string) error {
 		return fmt.Errorf("add-on %s: %w", name, err)
 	}
 	return nil
+}
+
+// applyCRDs applies kinds and waits until the API server serves them. Right after the first apply they have no
+// conditions at all yet, which kubectl wait takes for an error.
+func applyCRDs(ctx context.Context, c *cluster.Cluster, manifests string, names ...string) error {
+	if err := c.Apply(ctx, []byte(manifests)); err != nil {
+		return err
+	}
+	wait := []string{"wait", "--for=condition=Established", "--timeout=60s"}
+	for _, name := range names {
+		wait = append(wait, "crd/"+name)
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		_, err := c.Kubectl(ctx, nil, wait...)
+		if err == nil || !strings.Contains(err.Error(), "conditions accessor error") || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }

@@ -45,11 +45,7 @@ func postgresOperator(ctx context.Context, c *cluster.Cluster) error {
 		}
 		crds += text
 	}
-	if err := c.Apply(ctx, []byte(crds)); err != nil {
-		return err
-	}
-	if _, err := c.Kubectl(ctx, nil, "wait", "--for=condition=Established", "--timeout=60s",
-		"crd/postgresqls.acid.zalan.do", "crd/operatorconfigurations.acid.zalan.do", "crd/postgresteams.acid.zalan.do"); err != nil {
+	if err := applyCRDs(ctx, c, crds, "postgresqls.acid.zalan.do", "operatorconfigurations.acid.zalan.do", "postgresteams.acid.zalan.do"); err != nil {
 		return err
 	}
 	rbac, err := upstream("operator-service-account-rbac.yaml")

@@ -54,15 +54,7 @@ func rookCRDs(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, []byte(chosen)); err != nil {
-		return err
-	}
-	wait := []string{"wait", "--for=condition=Established", "--timeout=60s"}
-	for _, name := range rookKinds {
-		wait = append(wait, "crd/"+name)
-	}
-	_, err = c.Kubectl(ctx, nil, wait...)
-	return err
+	return applyCRDs(ctx, c, chosen, rookKinds...)
 }
 
 // choose returns the objects of these names out of many YAML documents.
