@@ -22,6 +22,9 @@ import (
 	"authstack.dev/authstack/internal/stack/storage"
 )
 
+// probeTries is how many probes in a row may lose their Pod before that is the result.
+const probeTries = 3
+
 // probeStuckAfter is how long a Pod may fail to start: its volume has to be made first.
 const probeStuckAfter = 3 * time.Minute
 
@@ -100,6 +103,14 @@ func (r *AuthStackReconciler) collectProbe(ctx context.Context, s *scope, state 
 	pod, err := newestPod(ctx, r.Reader, job)
 	if err != nil {
 		return err
+	}
+	if pod == nil && state.Run%probeTries != 0 {
+		// Somebody took the Pod away, or its node. The next one is begun when nothing is in its way.
+		if about(job).Request != "" {
+			state.LastHandledRequestAt = ""
+		}
+		state.Running = ""
+		return r.removeProbe(ctx, s.stack, job.Name)
 	}
 	found, problem, again := r.probeLog(ctx, s, job, pod)
 	if again {

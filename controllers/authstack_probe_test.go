@@ -200,6 +200,17 @@ func TestStorageProbe(t *testing.T) {
 			t.Errorf("the status is %+v", w.probeStatus())
 		}
 	})
+	t.Run("a probe whose Pod is taken away is begun again, and given up after three", func(t *testing.T) {
+		w := newWorld(t)
+		w.prober = func(pod *corev1.Pod) {
+			w.must(server.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+		}
+		w.create(manualLatency)
+		w.until("the probe is given up", w.probeDone)
+		if p := w.probeStatus(); p.Run != 3 || !strings.Contains(p.Problem, "the Pod of the probe is gone") {
+			t.Errorf("the status is %+v", p)
+		}
+	})
 	t.Run("a probe gives way to a LatencyTest that waits for its turn, and goes on after it", func(t *testing.T) {
 		w := newWorld(t)
 		w.prober = func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }

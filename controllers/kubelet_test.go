@@ -119,6 +119,7 @@ func (w *world) pod(name string, labels map[string]string, spec corev1.PodSpec, 
 		}
 	}
 	status(pod)
-	w.must(server.Status().Update(ctx, pod))
+	// A test may have taken the Pod away.
+	w.must(client.IgnoreNotFound(server.Status().Update(ctx, pod)))
 	return pod
 }
