@@ -71,6 +71,14 @@ func (r *AuthStackReconciler) probe(ctx context.Context, s *scope) error {
 // considerProbe begins a probe, or copies the figures of one, where one is due and nothing is in its way.
 func (r *AuthStackReconciler) considerProbe(ctx context.Context, s *scope, state *v1alpha1.StorageProbeStatus) error {
 	question := storage.ProbeQuestion{Stack: s.after, Ready: s.ready(), Classes: s.facts.StorageClasses, Size: stack.DatabaseSize(s.stack)}
+	if r.Images.Probe == "" {
+		// Published nowhere, so that there is no default; only who asks for a probe is told.
+		if request := s.stack.Annotations[v1alpha1.ProbeRequestedAtAnnotation]; request != "" && request != state.LastHandledRequestAt {
+			*state = v1alpha1.StorageProbeStatus{Run: state.Run, LastHandledRequestAt: request,
+				Problem: "the operator has no image of the storage probe: build it with make docker-build PROBE_IMG=… and set images.probe in the chart's values"}
+		}
+		return nil
+	}
 	// Without the node first: it costs a request, and mostly nothing is due.
 	if answer := storage.AskProbe(question); !answer.Due && answer.Problem == "" && !nodeMayDiffer(s, state) {
 		return nil
@@ -204,7 +212,7 @@ func jobEnded(job *batchv1.Job) bool {
 func (r *AuthStackReconciler) beginProbe(ctx context.Context, s *scope, state *v1alpha1.StorageProbeStatus, q storage.ProbeQuestion, pod *corev1.Pod) error {
 	job := storage.ProbeJob{
 		Stack: s.stack, Run: state.Run + 1, Class: s.after.Status.Storage.StorageClassName, Size: storage.ProbeSize(q.Size), Node: q.Node,
-		Tolerations: pod.Spec.Tolerations, Image: r.Images.OrDefault().Probe, ImagePullPolicy: r.ImagePullPolicy,
+		Tolerations: pod.Spec.Tolerations, Image: r.Images.Probe, ImagePullPolicy: r.ImagePullPolicy,
 	}
 	request := s.stack.Annotations[v1alpha1.ProbeRequestedAtAnnotation]
 	note, err := json.Marshal(probedVolume{Class: job.Class, Size: job.Size.String(), Node: job.Node, Request: request})

@@ -200,6 +200,20 @@ func TestStorageProbe(t *testing.T) {
 			t.Errorf("the status is %+v", w.probeStatus())
 		}
 	})
+	t.Run("without an image nothing is probed, and who asks is told", func(t *testing.T) {
+		w := newWorld(t)
+		w.stacks.Images.Probe = ""
+		w.create(manualLatency)
+		w.until("Ready", w.ready)
+		w.settle()
+		if p := w.probeStatus(); len(w.probeJobs()) != 0 || p.Problem != "" {
+			t.Errorf("the status is %+v", p)
+		}
+		w.change(func(st *v1alpha1.AuthStack) {
+			st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: "now"}
+		})
+		w.until("it is said", func() bool { return strings.Contains(w.probeStatus().Problem, "set images.probe") })
+	})
 	t.Run("a probe whose Pod is taken away is begun again, and given up after three", func(t *testing.T) {
 		w := newWorld(t)
 		w.prober = func(pod *corev1.Pod) {

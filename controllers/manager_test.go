@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // counted counts the requests of an operator on their way to the API server.
@@ -69,7 +70,7 @@ func startOperator(t testing.TB, database databases, users Users, logs Logs, con
 	if err != nil {
 		t.Fatal(err)
 	}
-	stacks := &AuthStackReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
+	stacks := &AuthStackReconciler{Images: stack.Images{Probe: "authstack.dev/probe:dev"}, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}
 	tests := &LatencyTestReconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
 		Logs: logs, Users: users, Database: database, Now: time.Now, Random: rand.Reader, Concurrency: concurrency, Namespaces: namespaces}

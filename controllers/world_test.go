@@ -24,6 +24,7 @@ import (
 
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // world is a namespace of a real API server with an operator that is stepped by hand, a clock, and a
@@ -96,7 +97,7 @@ func ensureStorageClass(t testing.TB) {
 
 // restart is a new operator that remembers nothing.
 func (w *world) restart() {
-	w.stacks = &AuthStackReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database, Logs: w.logs,
+	w.stacks = &AuthStackReconciler{Images: stack.Images{Probe: "authstack.dev/probe:dev"}, Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database, Logs: w.logs,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.stacks.applier, w.stacks.analyses = kube.NewApplier(w.client), newAnalyses(w.t.Context())
 	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users, Database: w.database,

@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&o.images.Postgres, "postgres-image", stack.DefaultImages.Postgres, "repository of PostgreSQL; the major version is the tag")
 	flag.StringVar(&o.images.Redis, "redis-image", stack.DefaultImages.Redis, "image of Redis")
 	flag.StringVar(&o.images.K6, "k6-image", stack.DefaultImages.K6, "image of k6 with the output extension of this project")
-	flag.StringVar(&o.images.Probe, "probe-image", stack.DefaultImages.Probe, "image of the storage probe of this project, with fio")
+	flag.StringVar(&o.images.Probe, "probe-image", "", "image of the storage probe of this project, with fio; without it no storage is probed")
 	flag.StringVar(&o.k6PullPolicy, "k6-image-pull-policy", "", "of k6 and of the storage probe: Always, IfNotPresent or Never; Kubernetes' default where empty")
 	flag.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics; 0 for none")

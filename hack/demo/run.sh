@@ -56,7 +56,7 @@ else
   devcluster addon postgres-operator
   devcluster load "$operator_image" "$k6_image" authstack.dev/probe:dev docker.io/library/postgres:17 docker.io/library/redis:8 \
     authstack.dev/double/authentik:2026.8.3 authstack.dev/double/authelia:4.39.20
-  values+=(--set images.authentik=authstack.dev/double/authentik --set images.authelia=authstack.dev/double/authelia)
+  values+=(--set images.probe=authstack.dev/probe:dev --set images.authentik=authstack.dev/double/authentik --set images.authelia=authstack.dev/double/authelia)
 fi
 
 say "installing the operator by its Helm chart"

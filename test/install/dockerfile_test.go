@@ -20,6 +20,7 @@ func TestDockerfilesBuildWithWhatTheyCopy(t *testing.T) {
 	for name, row := range map[string]struct{ file, program, entrypoint string }{
 		"the operator": {"Dockerfile", "/manager", `["/manager"]`},
 		"k6":           {"loadtests/k6/Dockerfile", "/usr/bin/k6", `["/usr/bin/k6"]`},
+		"the probe":    {"loadtests/probe/Dockerfile", "/usr/bin/authstack-probe", `["/usr/bin/authstack-probe"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, image := t.TempDir(), t.TempDir()

@@ -29,7 +29,6 @@ var DefaultImages = Images{
 	Postgres:  "docker.io/library/postgres",
 	Redis:     "docker.io/library/redis:8",
 	K6:        "authstack.dev/k6:dev",
-	Probe:     "authstack.dev/probe:dev",
 }
 
 // OrDefault fills what is empty from DefaultImages.
@@ -39,7 +38,7 @@ func (i Images) OrDefault() Images {
 		fallback string
 	}{
 		{&i.Authentik, DefaultImages.Authentik}, {&i.Authelia, DefaultImages.Authelia},
-		{&i.Postgres, DefaultImages.Postgres}, {&i.Redis, DefaultImages.Redis}, {&i.K6, DefaultImages.K6}, {&i.Probe, DefaultImages.Probe},
+		{&i.Postgres, DefaultImages.Postgres}, {&i.Redis, DefaultImages.Redis}, {&i.K6, DefaultImages.K6},
 	} {
 		if *pair.given == "" {
 			*pair.given = pair.fallback
