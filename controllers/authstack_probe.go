@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// probeAgain is how long a probe that somebody asked for waits for its turn, probeLater one that
+	// probeAgain is how long a probe that somebody waits for waits for its turn, probeLater one that
 	// nobody did: a thousand stacks that are made at once all wait for one.
 	probeAgain = 30 * time.Second
 	probeLater = 5 * time.Minute
@@ -110,7 +110,9 @@ func (r *AuthStackReconciler) considerProbe(ctx context.Context, s *scope, state
 		return err
 	}
 	if busy {
-		s.lookWithin(map[bool]time.Duration{true: probeAgain, false: probeLater}[answer.Asked])
+		// A comparison waits for the probes of its variants.
+		awaited := answer.Asked || s.stack.Labels[v1alpha1.ComparisonLabel] != ""
+		s.lookWithin(map[bool]time.Duration{true: probeAgain, false: probeLater}[awaited])
 		return nil
 	}
 	return r.beginProbe(ctx, s, state, question, pod)

@@ -15,6 +15,7 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 	"authstack.dev/authstack/internal/comparison"
 	"authstack.dev/authstack/internal/kube"
+	"authstack.dev/authstack/internal/stack"
 )
 
 // +kubebuilder:rbac:groups=authstack.dev,resources=latencycomparisons,verbs=get;list;watch;patch
@@ -41,6 +42,8 @@ type LatencyComparisonReconciler struct {
 	// so it is refused where they are listed.
 	Namespaces  []string
 	Concurrency int
+	// Images tell whether the operator can probe storage.
+	Images stack.Images
 
 	applier *kube.Applier
 }
@@ -131,6 +134,7 @@ func (r *LatencyComparisonReconciler) resolve(ctx context.Context, c *compared, 
 	if err != nil {
 		return &problem{v1alpha1.ReasonInvalidSpec, err.Error()}, nil
 	}
+	plan.Probes = r.Images.Probe != ""
 	c.base, c.plan = base, plan
 	return nil, nil
 }

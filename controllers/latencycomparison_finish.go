@@ -51,7 +51,7 @@ func (r *LatencyComparisonReconciler) judge(ctx context.Context, c *compared, ob
 		scenarios := m.Scenarios()
 		found.Scenarios = wholes(scenarios)
 		status.Variants[i] = found
-		input.Variants = append(input.Variants, report.NewVariant(found, c.comparison.Spec.Variants[i].Patch, scenarios, m.Run))
+		input.Variants = append(input.Variants, report.NewVariant(found, c.comparison.Spec.Variants[i].Patch, scenarios, m.Run, observed[i].Stack))
 		// A histogram has 200 kB, a run has fifty.
 		m.Drop()
 		measured[i] = m

@@ -109,7 +109,7 @@ func setUp(mgr ctrl.Manager, config *rest.Config, o options) error {
 	}
 	err = (&controllers.LatencyComparisonReconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("authstack"),
-		Now: time.Now, Namespaces: splitNamespaces(o.namespaces), Concurrency: o.concurrency,
+		Now: time.Now, Namespaces: splitNamespaces(o.namespaces), Concurrency: o.concurrency, Images: o.images,
 	}).SetupWithManager(mgr)
 	if err != nil {
 		return err

@@ -9,33 +9,26 @@
 # BENCH_MEDIA=ceph or BENCH_MEDIA=slowed for one of the two comparisons.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-root=$PWD
-export PATH="$root/bin:$PATH" CGO_ENABLED=0
-out="$root/out/bench"
-mkdir -p "$out" "$root/bin"
-started=$SECONDS
+out="$PWD/out/bench"
+. hack/lib.sh
 rounds=${BENCH_ROUNDS:-4} logins=20 dashboards=10
 [ -z "${BENCH_SHORT:-}" ] || rounds=2 logins=10 dashboards=10
 media=${BENCH_MEDIA:-ceph slowed}
 
-say() { printf '\n\033[1m[%4ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
-fail() {
-  printf '\n\033[31m%s\033[0m\n' "$*" >&2
-  exit 1
-}
 for medium in $media; do
   [[ "$medium" =~ ^(ceph|slowed)$ ]] || fail "BENCH_MEDIA is $media: write ceph, slowed, or both"
 done
 
-say "building the command line, helm and the test cluster"
-go build -o bin/ ./cmd/kubectl-authstack
-make --no-print-directory bin/helm bin/devcluster
+say "building the command line and helm"
+build_tools
+say "counting which commits of a login wait, request by request, on a PostgreSQL of its own"
+hack/install-packages.sh postgresql
+AUTHSTACK_BENCH_COMMITS="$out/commits.json" go test ./test/durability -run '^$' -bench 'Login' -benchtime 1x -timeout 15m >"$out/commits.log" ||
+  { cat "$out/commits.log"; fail "the commits could not be counted"; }
+grep waits/login "$out/commits.log"
 say "starting Kubernetes with a Ceph of three OSDs"
-devcluster up --ceph
-KUBECONFIG=$(devcluster kubeconfig)
-PATH="$(devcluster envtest-assets):$PATH"
-export KUBECONFIG PATH
-devcluster load authstack.dev/operator:dev authstack.dev/k6:dev docker.io/library/postgres:17 authstack.dev/double/authentik:2026.8.3
+start_cluster --ceph
+devcluster load authstack.dev/operator:dev authstack.dev/k6:dev authstack.dev/probe:dev docker.io/library/postgres:17 authstack.dev/double/authentik:2026.8.3
 
 # However this ends, Ceph is as fast as before, and no variant is left.
 after() {
@@ -45,12 +38,8 @@ after() {
 trap after EXIT
 
 say "installing the operator by its Helm chart"
-helm upgrade --install authstack charts/authstack --namespace authstack-system --create-namespace \
-  --set image.repository=authstack.dev/operator,image.tag=dev,images.k6=authstack.dev/k6:dev,images.authentik=authstack.dev/double/authentik \
-  --wait --timeout 5m >"$out/helm.log" || { cat "$out/helm.log"; fail "the chart could not be installed"; }
-# The image behind the tag :dev may be a new one; a Pod takes it only when it is made anew.
-kubectl -n authstack-system rollout restart deployment >/dev/null
-kubectl -n authstack-system rollout status deployment --timeout=3m
+install_operator --set image.repository=authstack.dev/operator,image.tag=dev,images.k6=authstack.dev/k6:dev,images.probe=authstack.dev/probe:dev,images.authentik=authstack.dev/double/authentik
+renew_operator
 kubectl apply -f hack/bench/base.yaml
 
 # The durabilities that this version of the API has.
@@ -82,10 +71,10 @@ spec:
 EOT
   # The story's remedy has to come close to the node's own disk under Strict.
   for durability in $durabilities; do
-    [ "$1" != ceph ] || variant "local-$(short "$durability")" "$durability" '{size: 1Gi, localNVMe: {}}'
+    [ "$1" != ceph ] || variant "local-$(short "$durability")" "$durability" '{localNVMe: {}}'
   done
   for durability in $durabilities; do
-    variant "$1-$(short "$durability")" "$durability" '{size: 1Gi, cephRBD: {}}'
+    variant "$1-$(short "$durability")" "$durability" '{cephRBD: {}}'
   done
 }
 
@@ -132,10 +121,10 @@ devcluster ceph slow off
 reports=()
 for medium in $media; do reports+=(--comparison "$medium"); done
 for format in json html markdown; do
-  kubectl authstack report -n bench "${reports[@]}" -o "$format" >"$out/report.${format/markdown/md}"
+  kubectl authstack report -n bench "${reports[@]}" --waiting-commits "$out/commits.json" -o "$format" >"$out/report.${format/markdown/md}"
 done
 printf '\n'
-kubectl authstack report -n bench "${reports[@]}" -o table
+kubectl authstack report -n bench "${reports[@]}" --waiting-commits "$out/commits.json" -o table
 
 # What the commits cost a login on slow storage, and how much of that each durability takes away: Relaxed waits for none.
 if [[ " $media " = *" slowed "* ]]; then

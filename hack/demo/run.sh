@@ -10,16 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
-export PATH="$root/bin:$PATH" CGO_ENABLED=0
 out="$root/out/demo"
-mkdir -p "$out" "$root/bin"
-started=$SECONDS
-
-say() { printf '\n\033[1m[%4ds] %s\033[0m\n' $((SECONDS - started)) "$*"; }
-fail() {
-  printf '\n\033[31m%s\033[0m\n' "$*" >&2
-  exit 1
-}
+. hack/lib.sh
 
 if [ "${DEMO_CLUSTER:-}" = current ]; then
   for needed in kubectl make go; do
@@ -40,18 +32,13 @@ values=(--set "image.repository=${operator_image%:*}" --set "image.tag=${operato
 [ -z "${AUTHELIA_IMAGE:-}" ] || values+=(--set "images.authelia=$AUTHELIA_IMAGE")
 
 say "building the command line and helm"
-go build -o bin/ ./cmd/kubectl-authstack && ln -sf kubectl-authstack bin/authstack
-make --no-print-directory bin/helm
+build_tools
 
 if [ "${DEMO_CLUSTER:-}" = current ]; then
   say "using the cluster of the current context: $(kubectl config current-context)"
 else
-  make --no-print-directory bin/devcluster
   say "starting Kubernetes (the first time it is built: about ten minutes)"
-  devcluster up
-  KUBECONFIG=$(devcluster kubeconfig)
-  PATH="$(devcluster envtest-assets):$PATH" # with the kubectl of this Kubernetes
-  export KUBECONFIG PATH
+  start_cluster
   say "building and loading images (the first time: some minutes)"
   devcluster addon postgres-operator
   devcluster load "$operator_image" "$k6_image" authstack.dev/probe:dev docker.io/library/postgres:17 docker.io/library/redis:8 \
@@ -60,11 +47,8 @@ else
 fi
 
 say "installing the operator by its Helm chart"
-helm upgrade --install authstack charts/authstack --namespace authstack-system --create-namespace \
-  "${values[@]}" --wait --timeout 5m >"$out/helm.log" || { cat "$out/helm.log"; fail "the chart could not be installed"; }
-# The image behind the tag :dev may be a new one; a Pod takes it only when it is made anew.
-[ "${DEMO_CLUSTER:-}" = current ] || kubectl -n authstack-system rollout restart deployment >/dev/null
-kubectl -n authstack-system rollout status deployment --timeout=3m
+install_operator "${values[@]}"
+[ "${DEMO_CLUSTER:-}" = current ] || renew_operator
 
 say "applying two AuthStacks: authentik on Zalando's PostgreSQL, Authelia on a standalone one"
 kubectl apply -f hack/demo/namespaces.yaml

@@ -22,6 +22,7 @@ bench-extension: ## Ten million requests through the k6 extension: memory that i
 	cd loadtests/k6 && go test -run '^$$' -bench TenMillion -benchtime 1x .
 
 .PHONY: bench-durability
-bench-durability: ## Commits of a login that wait, and what the decision at commit costs, under Strict and IdentityDurable.
+bench-durability: ## Commits of a login that wait, request by request, and what the decision costs; in out/bench/commits.json.
 	hack/install-packages.sh postgresql
-	go test ./test/durability -run '^$$' -bench . -benchtime 1000x -timeout 20m
+	mkdir -p out/bench
+	AUTHSTACK_BENCH_COMMITS=$(OUT)/bench/commits.json go test ./test/durability -run '^$$' -bench . -benchtime 1000x -timeout 20m

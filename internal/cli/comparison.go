@@ -33,7 +33,7 @@ func (a *App) ofComparison(ctx context.Context, k8s client.Client, key client.Ob
 	for i, variant := range status.Variants {
 		// The spec may be another one by now.
 		if i < len(found.Spec.Variants) && found.Spec.Variants[i].Name == variant.Name {
-			in.Variants = append(in.Variants, report.NewVariant(variant, found.Spec.Variants[i].Patch, variant.Scenarios, nil))
+			in.Variants = append(in.Variants, report.NewVariant(variant, found.Spec.Variants[i].Patch, variant.Scenarios, nil, nil))
 		}
 	}
 	return report.NewComparison(in), nil

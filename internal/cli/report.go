@@ -30,6 +30,7 @@ func (a *App) newReportCommand() *cobra.Command {
 		compared []string
 		format   string
 		plots    string
+		commits  string
 	)
 	cmd := &cobra.Command{
 		Use:   "report {LATENCYTEST... | --comparison LATENCYCOMPARISON... | -f report.json...}",
@@ -66,6 +67,14 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 			if err != nil {
 				return err
 			}
+			if commits != "" {
+				if len(merged.Variants) == 0 {
+					return errors.New("--waiting-commits stands beside the durabilities of a comparison: name one with --comparison")
+				}
+				if merged.WaitingCommits, err = readWaitingCommits(commits); err != nil {
+					return err
+				}
+			}
 			if plots != "" {
 				if err := writePlots(plots, merged); err != nil {
 					return err
@@ -78,6 +87,7 @@ them, the guards that say whether the figures can be trusted, and what a crash c
 	cmd.Flags().StringArrayVarP(&files, "filename", "f", nil, "report.json in place of a LatencyTest; may be given several times")
 	cmd.Flags().StringArrayVar(&compared, "comparison", nil, "name of a LatencyComparison; several become one table")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, histogram, json, junit, markdown or html")
+	cmd.Flags().StringVar(&commits, "waiting-commits", "", "file that make bench-durability wrote, to stand beside a comparison")
 	cmd.Flags().StringVar(&plots, "plots", "", "folder to write each plot into, as SVG and PNG")
 	return cmd
 }
@@ -123,6 +133,19 @@ func (a *App) collect(ctx context.Context, names, compared, files []string) (*re
 		reports = append(reports, r)
 	}
 	return report.Merge(reports...), nil
+}
+
+func readWaitingCommits(path string) ([]report.WaitingCommits, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	counted, err := report.ReadWaitingCommits(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return counted, nil
 }
 
 func readReport(path string) (*report.Report, error) {

@@ -40,6 +40,8 @@ type Plan struct {
 	Settle time.Duration
 	// Timeout of one measurement.
 	Timeout time.Duration
+	// Probes is whether the operator probes storage; then each variant's is probed before the first round.
+	Probes bool
 	// Margin within which two variants count as equal; 0.05 is 5 %.
 	Margin float64
 

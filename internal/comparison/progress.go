@@ -21,6 +21,10 @@ const (
 	// waitPatience is how much longer than its own timeout a measurement may take: waiting for others
 	// on the cluster, making users, pulling the image of k6.
 	waitPatience = 30 * time.Minute
+	// probePatience is how long the storage of a variant may take to be probed; then it is measured without.
+	probePatience = 20 * time.Minute
+	// probeLook is how often it is looked whether it has been.
+	probeLook = 30 * time.Second
 )
 
 // Slot is one measurement: a variant in a round.
@@ -167,6 +171,14 @@ func (p *Plan) begin(step Step, observed []Observed, last, now time.Time) Step {
 			return *waiting
 		}
 	}
+	if last.IsZero() {
+		for i := range observed {
+			if left := p.unprobed(observed[i].Stack, now); left > 0 {
+				step.Message, step.After = fmt.Sprintf("the storage of variant %s is probed first", p.Variants[i].Name), min(left, probeLook)
+				return step
+			}
+		}
+	}
 	if rest := p.Settle - now.Sub(last); !last.IsZero() && rest > 0 {
 		step.Message, step.After = "the stacks settle after the last measurement", rest
 		return step
@@ -194,6 +206,26 @@ func (p *Plan) unready(step Step, name string, st *v1alpha1.AuthStack, now time.
 		step.Action = Fail
 	}
 	return &step
+}
+
+// unprobed is how much longer to wait for the probe of a variant's storage, whose figures stand beside the
+// latency and which would disturb a measurement; nothing where there is none to wait for.
+func (p *Plan) unprobed(st *v1alpha1.AuthStack, now time.Time) time.Duration {
+	stored := st.Status.Storage
+	if !p.Probes || stored == nil || stored.StorageClassName == "" {
+		return 0
+	}
+	if storage := st.Spec.Postgres.Storage; storage != nil && storage.Probe != nil && storage.Probe.Mode != "" && storage.Probe.Mode != v1alpha1.StorageProbeAutomatic {
+		return 0
+	}
+	if probe := stored.Probe; probe != nil && probe.Running == "" && (probe.CompletedAt != nil || probe.Problem != "") {
+		return 0
+	}
+	since := st.CreationTimestamp.Time
+	if ready := meta.FindStatusCondition(st.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.LastTransitionTime.After(since) {
+		since = ready.LastTransitionTime.Time
+	}
+	return probePatience - now.Sub(since)
 }
 
 func (p *Plan) running(step Step, test *v1alpha1.LatencyTest, now time.Time) Step {

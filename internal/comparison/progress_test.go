@@ -198,3 +198,38 @@ func TestNextWhereThingsGoWrong(t *testing.T) {
 		}
 	})
 }
+
+func TestStorageIsProbedBeforeTheFirstRound(t *testing.T) {
+	probed := &v1alpha1.StorageProbeStatus{CompletedAt: &metav1.Time{Time: noon}}
+	for name, c := range map[string]struct {
+		operator bool
+		storage  *v1alpha1.StorageStatus
+		mode     v1alpha1.StorageProbeMode
+		later    time.Duration
+		want     Action
+	}{
+		"a probe that is under way is waited for":       {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Running: "probe-1"}}, "", time.Minute, Wait},
+		"one that has not begun too":                    {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, "", time.Minute, Wait},
+		"one that does not come is given up":            {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, "", time.Hour, Measure},
+		"one that is done is not":                       {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: probed}, "", time.Minute, Measure},
+		"nor one that failed":                           {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Problem: "no space"}}, "", time.Minute, Measure},
+		"nor where the spec has it off":                 {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, v1alpha1.StorageProbeOff, time.Minute, Measure},
+		"nor where the operator has no image of it":     {false, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, "", time.Minute, Measure},
+		"nor where the database is somebody else's own": {true, nil, "", time.Minute, Measure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t).begun()
+			s.plan.Probes = c.operator
+			for i := range s.observed {
+				s.observed[i].Stack.Status.Storage = c.storage
+				if c.mode != "" {
+					s.observed[i].Stack.Spec.Postgres.Storage = &v1alpha1.StorageSpec{Probe: &v1alpha1.StorageProbeSpec{Mode: c.mode}}
+				}
+			}
+			s.now = s.now.Add(c.later)
+			if step := s.next(); step.Action != c.want || c.want == Wait && (step.After <= 0 || !strings.Contains(step.Message, "the storage of variant a is probed first")) {
+				t.Errorf("it asks for %+v", step)
+			}
+		})
+	}
+}

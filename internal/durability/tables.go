@@ -17,6 +17,10 @@ type Table struct {
 	waitsOn, waitsWhen string
 }
 
+// Waits is whether a commit waits for that statement (INSERT, UPDATE or DELETE) on rows of the table that can be made
+// again; what WaitsWhen says of other rows is not asked.
+func (t Table) Waits(statement string) bool { return !strings.Contains(t.relaxedOn, statement) }
+
 // recreatedKeys are the cache entries that are computed again when they are missing: the throttle's counters
 // (facts/authentik-measured.md 2.1), policy results with the application lists among them, and flow plans. All others
 // wait: the cache also holds the identifiers of SAML responses that were seen, and losing one would let it be replayed

@@ -22,6 +22,8 @@ type Variant struct {
 	Rounds int32 `json:"rounds"`
 	// DurabilityNote says what a crash can take from it.
 	DurabilityNote string `json:"durabilityNote,omitempty"`
+	// Storage is what the probe of its storage found, of this variant or of another on the same class, node and size.
+	Storage *v1alpha1.StorageProbeStatus `json:"storage,omitempty"`
 	// Scenarios over all rounds, one row for each endpoint.
 	Scenarios []Row  `json:"scenarios"`
 	Plots     []Plot `json:"plots,omitempty"`
@@ -54,9 +56,9 @@ type ComparisonInput struct {
 }
 
 // NewVariant makes the report of a variant. The run is all its rounds merged, or nil, and then there are
-// no plots.
-func NewVariant(status v1alpha1.VariantStatus, patch *runtime.RawExtension, scenarios []v1alpha1.ScenarioResult, run *result.Run) Variant {
-	v := Variant{Name: status.Name, Rounds: status.Rounds, DurabilityNote: status.DurabilityNote, Scenarios: rowsOf(scenarios)}
+// no plots. The stack is the variant's, or nil, and then nothing is known of its storage.
+func NewVariant(status v1alpha1.VariantStatus, patch *runtime.RawExtension, scenarios []v1alpha1.ScenarioResult, run *result.Run, st *v1alpha1.AuthStack) Variant {
+	v := Variant{Name: status.Name, Rounds: status.Rounds, DurabilityNote: status.DurabilityNote, Scenarios: rowsOf(scenarios), Storage: probed(st)}
 	if patch != nil && json.Valid(patch.Raw) {
 		v.Patch = patch.Raw
 	}

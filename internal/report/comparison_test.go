@@ -11,6 +11,15 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 )
 
+// probes are what the storage of each medium was measured to do; both variants on Ceph have the same.
+var probes = map[v1alpha1.Medium]*v1alpha1.StorageProbeStatus{
+	v1alpha1.MediumNodeLocal: {StorageClassName: "local-path", CompletedAt: &metav1.Time{Time: noon},
+		Syncs: []v1alpha1.SyncFigures{{Phase: "Short", SyncsPerSecond: 9000, P50Micros: 100}, {Phase: "Long", DurationSeconds: 30, SyncsPerSecond: 7000, P50Micros: 130, P99Micros: 400, P999Micros: 900, MaxMicros: 5000}}},
+	v1alpha1.MediumCephRBD: {StorageClassName: "ceph-block", CompletedAt: &metav1.Time{Time: noon},
+		Syncs:    []v1alpha1.SyncFigures{{Phase: "Long", DurationSeconds: 30, SyncsPerSecond: 280, P50Micros: 3250, P99Micros: 9000, P999Micros: 19000, MaxMicros: 50000}},
+		Findings: []v1alpha1.StorageFinding{{Kind: v1alpha1.FindingSlow, Message: "a sync takes 3.25 ms"}}},
+}
+
 // compared is the report of a comparison of three variants.
 func compared() *Report {
 	c := &v1alpha1.LatencyComparison{ObjectMeta: metav1.ObjectMeta{Namespace: "sso", Name: "media"}}
@@ -37,7 +46,8 @@ func compared() *Report {
 		if v.patch != "" {
 			patch = &runtime.RawExtension{Raw: []byte(v.patch)}
 		}
-		in.Variants = append(in.Variants, NewVariant(status, patch, of.Test.Status.Scenarios, of.Run))
+		st := &v1alpha1.AuthStack{Status: v1alpha1.AuthStackStatus{Storage: &v1alpha1.StorageStatus{Probe: probes[v.medium]}}}
+		in.Variants = append(in.Variants, NewVariant(status, patch, of.Test.Status.Scenarios, of.Run, st))
 	}
 	pair := func(variant, against, endpoint string, percentile int32, ratio, low, high int64, verdict v1alpha1.PairVerdict) {
 		scenario := v1alpha1.ScenarioDashboard
@@ -54,7 +64,53 @@ func compared() *Report {
 	pair("ceph-relaxed", "ceph-strict", "login", 50, 537, 510, 565, v1alpha1.PairFaster)
 	c.Status.Pairs = append(c.Status.Pairs, v1alpha1.PairResult{Variant: "ceph-relaxed", Against: "local-strict", Scenario: v1alpha1.ScenarioDashboard,
 		Endpoint: "dashboard-sequential", Percentile: 50, Rounds: 1, Verdict: v1alpha1.PairInconclusive})
-	return NewComparison(in)
+	r := NewComparison(in)
+	r.WaitingCommits = []WaitingCommits{
+		{Product: "authentik", Version: "2025.12.4", Double: true, Database: "PostgreSQL 15.18", Durability: "Strict", Logins: 10,
+			Requests: []RequestCommits{{"1 GET identification", 2, []string{"INSERT authentik_core_session"}}, {"6 GET user_login", 11, nil}}},
+		{Product: "authentik", Version: "2025.12.4", Double: true, Database: "PostgreSQL 15.18", Durability: "IdentityDurable", Logins: 10,
+			Requests: []RequestCommits{{"1 GET identification", 0, nil}, {"6 GET user_login", 6.1, []string{"DELETE authentik_core_session", "UPDATE authentik_core_user"}}}},
+	}
+	return r
+}
+
+func TestComparisonSaysWhatTheStorageDoesAndWhichCommitsWait(t *testing.T) {
+	r := compared()
+	var text strings.Builder
+	compareTable(&text, r)
+	var markdown, page bytes.Buffer
+	compareMarkdown(&markdown, r)
+	if err := WriteHTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	for form, got := range map[string]string{"text": text.String(), "Markdown": markdown.String(), "HTML": page.String()} {
+		for _, want := range []string{
+			"ceph-strict, ceph-relaxed", "3.25", "A sync of ceph-block (ceph-strict) takes 25.0 times as long as one of local-path (local-strict).", "a sync takes 3.25 ms",
+			"13.0", "6.1", "the DOUBLE of authentik 2025.12.4 on PostgreSQL 15.18", "DELETE authentik_core_session, UPDATE authentik_core_user",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s does not say %q", form, want)
+			}
+		}
+	}
+}
+
+func TestFileOfWaitingCommitsIsReadBack(t *testing.T) {
+	for name, c := range map[string]struct{ file, refused string }{
+		"as it was written":        {`[{"durability":"Strict","requests":[{"request":"1","waits":2}]},{"durability":"Relaxed","requests":[{"request":"1","waits":0}]}]`, ""},
+		"other requests in one":    {`[{"durability":"Strict","requests":[{"request":"1","waits":2}]},{"durability":"Relaxed","requests":[]}]`, "make bench-durability wrote"},
+		"a report, which it isn't": {`{"apiVersion":"authstack.dev/report/v1"}`, "make bench-durability wrote"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counted, err := ReadWaitingCommits(strings.NewReader(c.file))
+			if c.refused == "" && (err != nil || len(counted) != 2 || counted[0].sum() != 2) {
+				t.Errorf("read are %+v, %v", counted, err)
+			}
+			if c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
 }
 
 func TestComparisonNamesEveryVariant(t *testing.T) {

@@ -121,6 +121,17 @@ func compareTable(b *strings.Builder, r *Report) {
 		}
 		align(b, rows)
 	}
+	if list := r.probedStorages(); len(list) > 0 {
+		b.WriteString("\n8 kB writes, each with fdatasync, before the first round\n")
+		align(b, append([][]string{probedColumns}, probedRows(list)...))
+		for _, words := range probedWords(list) {
+			b.WriteString(" " + words + "\n")
+		}
+	}
+	if len(r.WaitingCommits) > 0 {
+		fmt.Fprintf(b, "\nCommits that wait (%s)\n", commitWords(r.WaitingCommits))
+		align(b, append([][]string{commitColumns(r.WaitingCommits)}, commitRows(r.WaitingCommits)...))
+	}
 	b.WriteString("\nWhat a crash can take\n")
 	for _, v := range r.Variants {
 		fmt.Fprintf(b, " %s: %s\n", v.Name, orDash(v.DurabilityNote))
@@ -138,6 +149,23 @@ func compareMarkdown(b *bytes.Buffer, r *Report) {
 		fmt.Fprintf(b, "\nRatios (below 1 is faster):\n\n| %s |\n|---|---|---|--:|--:|---|--:|\n", strings.Join(pairColumns, " | "))
 		for _, p := range pairs {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(pairCells(p), " | "))
+		}
+	}
+	if list := r.probedStorages(); len(list) > 0 {
+		fmt.Fprintf(b, "\n8 kB writes, each with fdatasync, before the first round:\n\n| %s |\n|---|---|---|--:|--:|--:|--:|--:|--:|\n", strings.Join(probedColumns, " | "))
+		for _, row := range probedRows(list) {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		}
+		b.WriteString("\n")
+		for _, words := range probedWords(list) {
+			fmt.Fprintf(b, "- %s\n", cell(words))
+		}
+	}
+	if len(r.WaitingCommits) > 0 {
+		columns := commitColumns(r.WaitingCommits)
+		fmt.Fprintf(b, "\nCommits that wait (%s):\n\n| %s |\n|---|%s---|\n", commitWords(r.WaitingCommits), strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)-2))
+		for _, row := range commitRows(r.WaitingCommits) {
+			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 		}
 	}
 	b.WriteString("\n| Variant | What a crash can take |\n|---|---|\n")

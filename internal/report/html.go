@@ -45,6 +45,13 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 
 	"compareColumns":  compareColumns,
 	"compareRows":     compareRows,
+	"probedStorages":  (*Report).probedStorages,
+	"probedColumns":   func() []string { return probedColumns },
+	"probedRows":      probedRows,
+	"probedWords":     probedWords,
+	"commitColumns":   commitColumns,
+	"commitRows":      commitRows,
+	"commitWords":     commitWords,
 	"baselineColumns": func() []string { return baselineColumns }, "baselineCells": baselineCells,
 	"pairColumns": func() []string { return pairColumns },
 	"pairCells":   pairCells,

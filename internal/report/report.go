@@ -53,6 +53,8 @@ type Report struct {
 	// wholes of all variants.
 	Variants []Variant `json:"variants,omitempty"`
 	Pairs    []Pair    `json:"pairs,omitempty"`
+	// WaitingCommits are counted beside the comparison, the strictest durability first.
+	WaitingCommits []WaitingCommits `json:"waitingCommits,omitempty"`
 	// Others are further tests in the same file.
 	Others []*Report `json:"others,omitempty"`
 }

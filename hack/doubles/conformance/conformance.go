@@ -25,6 +25,9 @@ type Options struct {
 	WorkerStopped bool   // authentik: no worker runs, so that commits and statements can be counted exactly
 	Logins        int    // how many logins are counted; 0 is 5
 
+	// Counted gets what each request of a login wrote; nil counts none of it. It needs the DSN and the worker stopped.
+	Counted func([]RequestCount)
+
 	Username, Password string // Authelia: a user of the users file
 	Portal             string // Authelia: the portal's host, such as auth.example.com
 	OneFactor          string // Authelia: a host that one_factor protects

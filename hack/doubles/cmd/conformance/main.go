@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -27,10 +28,27 @@ func main() {
 	flag.StringVar(&o.OneFactor, "one-factor", "", "Authelia: a host protected with one_factor")
 	flag.StringVar(&o.Bypass, "bypass", "", "Authelia: a host with a bypass rule")
 	flag.StringVar(&o.Denied, "denied", "", "Authelia: a host whose rule is deny")
+	requests := flag.String("requests", "", "authentik: a file for the commits that wait and the rows that are written, request by request, as JSON; needs -dsn and -worker-stopped")
 	timeout := flag.Duration("timeout", 5*time.Minute, "for the whole suite")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
+	if *requests != "" {
+		if o.DSN == "" || !o.WorkerStopped {
+			fmt.Fprintln(os.Stderr, "-requests needs -dsn and -worker-stopped: tasks of the worker would be counted as the requests'")
+			os.Exit(2)
+		}
+		o.Counted = func(counts []conformance.RequestCount) {
+			data, err := json.MarshalIndent(counts, "", "  ")
+			if err == nil {
+				err = os.WriteFile(*requests, append(data, '\n'), 0o600)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "writing the counts:", err)
+				os.Exit(2)
+			}
+		}
+	}
 	checks, err := conformance.Run(ctx, o)
 	conformance.Print(os.Stdout, checks)
 	if err != nil {
