@@ -40,7 +40,7 @@ func merge(runs []*Run, span span) *Run {
 		return nil
 	}
 	first := runs[0]
-	merged := &Run{Format: Format, PlanID: first.PlanID, StartedAt: first.StartedAt, EndedAt: first.EndedAt, Generator: first.Generator}
+	merged := &Run{Format: Format, PlanID: first.PlanID, ScriptDigest: first.ScriptDigest, StartedAt: first.StartedAt, EndedAt: first.EndedAt, Generator: first.Generator}
 	for _, run := range runs {
 		if run.StartedAt.Before(merged.StartedAt) {
 			merged.StartedAt = run.StartedAt

@@ -5,6 +5,8 @@ package result
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
@@ -19,6 +21,8 @@ type Run struct {
 	Format string `json:"format"`
 	// PlanID is the id that plan.json had; it ties a result to the plan that it was measured for.
 	PlanID string `json:"planID,omitempty"`
+	// ScriptDigest is the Digest of the user's own script that was run; empty for the scenarios of this project.
+	ScriptDigest string `json:"scriptDigest,omitempty"`
 	// StartedAt and EndedAt are wall-clock times of the generator's machine.
 	StartedAt time.Time `json:"startedAt"`
 	EndedAt   time.Time `json:"endedAt"`
@@ -124,6 +128,20 @@ type Throttle struct {
 	Throttled       int64 `json:"throttled"`
 	ThrottledMicros int64 `json:"throttledMicros"`
 }
+
+// Digest of a script, in the form sha256:HEX.
+func Digest(script []byte) string {
+	sum := sha256.Sum256(script)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// The kinds of failure that speak of a user's own script and not of what it measured.
+const (
+	// FailureElsewhere is that of a request for another address than the stack's, or for any name.
+	FailureElsewhere = "another address than the stack's"
+	// FailureScript begins that of an iteration in which the script threw; k6's words may follow after ": ".
+	FailureScript = "script error"
+)
 
 // Find returns the series of an endpoint, or nil.
 func (r *Run) Find(scenario, endpoint string) *Series {

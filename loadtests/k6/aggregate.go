@@ -31,17 +31,23 @@ type aggregate struct {
 	start     time.Time
 	series    map[seriesKey]*result.Series
 	scenarios map[string]*result.Scenario
+	// secrets never stand in a result, whatever a script tags its samples with.
+	secrets secrets
 }
 
 type seriesKey struct{ scenario, endpoint string }
 
-func newAggregate(start time.Time) *aggregate {
-	return &aggregate{start: start, series: map[seriesKey]*result.Series{}, scenarios: map[string]*result.Scenario{}}
+func newAggregate(start time.Time, known secrets) *aggregate {
+	return &aggregate{start: start, series: map[seriesKey]*result.Series{}, scenarios: map[string]*result.Scenario{}, secrets: known}
 }
 
 // add sorts in one sample. The metrics are those of loadtests/scenarios/lib/record.js, and k6's
 // dropped_iterations and checks; all others are passed over.
 func (a *aggregate) add(sample metrics.Sample) {
+	if tag(sample, "scenario") == "" {
+		// setup() and teardown() of a user's script belong to no scenario.
+		return
+	}
 	switch name := sample.Metric.Name; name {
 	case "authstack_request", "authstack_whole":
 		a.addRequest(sample, name == "authstack_whole")
@@ -71,11 +77,15 @@ func (a *aggregate) add(sample metrics.Sample) {
 func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
 	s := a.seriesOf(sample)
 	s.Whole = s.Whole || whole
-	outcome := tag(sample, "outcome")
+	a.count(s, isWarmUp(sample), sample.Time, micros(sample.Value), tag(sample, "outcome"), tag(sample, "failure"))
+}
+
+// count a request that ended at a time with an outcome: ok, wrong or none.
+func (a *aggregate) count(s *result.Series, warmUp bool, ended time.Time, duration int64, outcome, failure string) {
 	if outcome != "ok" {
-		s.AddFailure(clip(tag(sample, "failure"), 80), 1)
+		s.AddFailure(clip(a.secrets.hide(failure), 80), 1)
 	}
-	if isWarmUp(sample) {
+	if warmUp {
 		s.WarmUpRequests++
 		if outcome != "ok" {
 			s.WarmUpFailed++
@@ -83,8 +93,7 @@ func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
 		return
 	}
 	s.Requests++
-	duration := micros(sample.Value)
-	end := sample.Time.Sub(a.start).Microseconds()
+	end := ended.Sub(a.start).Microseconds()
 	if s.Requests == 1 || end-duration < s.FirstMicros {
 		s.FirstMicros = max(0, end-duration)
 	}
@@ -123,7 +132,7 @@ func (a *aggregate) addPart(sample metrics.Sample) {
 }
 
 func (a *aggregate) addCheck(sample metrics.Sample) {
-	s, name := a.scenario(sample), clip(tag(sample, "check"), 80)
+	s, name := a.scenario(sample), clip(a.secrets.hide(tag(sample, "check")), 80)
 	i := slices.IndexFunc(s.Checks, func(c result.Check) bool { return c.Name == name })
 	if i < 0 {
 		if len(s.Checks) == maxChecks {
@@ -140,7 +149,11 @@ func (a *aggregate) addCheck(sample metrics.Sample) {
 }
 
 func (a *aggregate) seriesOf(sample metrics.Sample) *result.Series {
-	key := seriesKey{clip(tag(sample, "scenario"), 63), clip(tag(sample, "endpoint"), 63)}
+	return a.seriesNamed(tag(sample, "scenario"), tag(sample, "endpoint"))
+}
+
+func (a *aggregate) seriesNamed(scenario, endpoint string) *result.Series {
+	key := seriesKey{clip(scenario, 63), clip(a.secrets.hide(endpoint), 63)}
 	if s := a.series[key]; s != nil {
 		return s
 	}

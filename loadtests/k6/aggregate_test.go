@@ -23,7 +23,7 @@ func TestMemoryDoesNotFollowTheScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	a := newAggregate(start)
+	a := newAggregate(start, nil)
 	for i := range 5000 {
 		tags := registry.RootTagSet().With("scenario", "Login").With("endpoint", fmt.Sprintf("endpoint-%d", i)).With("phase", "measure").With("outcome", "ok")
 		a.add(metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: request, Tags: tags}, Time: start.Add(time.Second), Value: 1.5})
@@ -75,7 +75,7 @@ func TestTheResultOfAnyRunIsBelowOneMiB(t *testing.T) {
 	for _, name := range []string{"request", "intended", "dns", "connect", "tls", "wait", "receive"} {
 		kinds = append(kinds, registry.MustNewMetric("authstack_"+name, metrics.Trend, metrics.Time))
 	}
-	a := newAggregate(start)
+	a := newAggregate(start, nil)
 	for endpoint := range 40 {
 		tags := registry.RootTagSet().With("scenario", "Login").With("endpoint", fmt.Sprintf("endpoint-%d", endpoint)).With("phase", "measure").With("outcome", "ok")
 		for range 12_000 {

@@ -30,7 +30,7 @@ func BenchmarkTenMillionRequests(b *testing.B) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		a := newAggregate(start)
+		a := newAggregate(start, nil)
 		for i := range n {
 			at := start.Add(3 * time.Hour * time.Duration(i) / n)
 			took := 20 + r.ExpFloat64()*100

@@ -87,6 +87,12 @@ type outcome struct {
 // runK6 runs the real scripts (with some replaced) the way the Job does.
 func runK6(t *testing.T, p plan, password string, replaced map[string]string, env ...string) outcome {
 	t.Helper()
+	return runEntry(t, scenarios.Main, nil, p, password, replaced, env...)
+}
+
+// runEntry is runK6 with the script that k6 is given and further arguments.
+func runEntry(t *testing.T, entry string, arguments []string, p plan, password string, replaced map[string]string, env ...string) outcome {
+	t.Helper()
 	dir := t.TempDir()
 	write := func(path, text string) {
 		path = filepath.Join(dir, path)
@@ -110,10 +116,14 @@ func runK6(t *testing.T, p plan, password string, replaced map[string]string, en
 
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	command := exec.CommandContext(ctx, binary, "run", "--quiet", "--no-color", "--out", "authstack", filepath.Join(dir, scenarios.Main))
+	arguments = append(append([]string{"run", "--quiet", "--no-color", "--out", "authstack"}, arguments...), filepath.Join(dir, entry))
+	command := exec.CommandContext(ctx, binary, arguments...)
 	command.Env = append(os.Environ(),
 		"AUTHSTACK_PLAN="+filepath.Join(dir, "plan.json"), "AUTHSTACK_CREDENTIALS="+filepath.Join(dir, "credentials.json"),
 		"HOME="+dir, "K6_SUMMARY_MODE=disabled", "K6_NO_THRESHOLDS=true", "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false")
+	if entry == scenarios.Own {
+		command.Env = append(command.Env, scriptVariable+"="+filepath.Join(dir, scenarios.User))
+	}
 	command.Env = append(command.Env, env...)
 	// One stream for both, as the kubelet keeps them.
 	var output bytes.Buffer

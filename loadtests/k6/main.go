@@ -29,5 +29,8 @@ func main() {
 		os.Exit(104)
 	}
 	os.Args = args
+	if os.Getenv(scriptVariable) != "" {
+		confine()
+	}
 	cmd.Execute()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/lib/fsext"
+	"go.k6.io/k6/v2/lib/netext/httpext"
 	"go.k6.io/k6/v2/metrics"
 	"go.k6.io/k6/v2/output"
 
@@ -23,6 +24,9 @@ type authstackOutput struct {
 	stdout io.Writer
 	logger logrus.FieldLogger
 	planID string
+	// scriptDigest is that of the user's own script, empty where there is none.
+	scriptDigest string
+	secrets      secrets
 
 	mu         sync.Mutex
 	aggregate  *aggregate
@@ -31,11 +35,27 @@ type authstackOutput struct {
 }
 
 func newOutput(params output.Params) (output.Output, error) {
+	known := readSecrets(params.FS, params.Environment["AUTHSTACK_CREDENTIALS"])
+	known.guard(params.Logger)
 	return &authstackOutput{
-		stdout: params.StdOut,
-		logger: params.Logger,
-		planID: readPlanID(params.FS, params.Environment["AUTHSTACK_PLAN"]),
+		stdout:       params.StdOut,
+		logger:       params.Logger,
+		planID:       readPlanID(params.FS, params.Environment["AUTHSTACK_PLAN"]),
+		scriptDigest: readDigest(params.FS, params.Environment[scriptVariable]),
+		secrets:      known,
 	}, nil
+}
+
+// readDigest is the digest of the script that this process ran, so that a result says what it is of.
+func readDigest(fs fsext.Fs, path string) string {
+	if path == "" {
+		return ""
+	}
+	data, err := fsext.ReadFile(fs, path)
+	if err != nil {
+		return ""
+	}
+	return result.Digest(data)
 }
 
 // readPlanID reads the id out of plan.json, so that the result says what it is the result of. By
@@ -63,7 +83,7 @@ func (o *authstackOutput) Description() string { return outputName + " (" + resu
 // Start begins to watch the generator.
 func (o *authstackOutput) Start() error {
 	start := time.Now()
-	o.aggregate = newAggregate(start)
+	o.aggregate = newAggregate(start, o.secrets)
 	o.evidence = newEvidence(start)
 	ticker, done := time.NewTicker(time.Second), make(chan struct{})
 	var once sync.Once
@@ -88,6 +108,10 @@ func (o *authstackOutput) AddMetricSamples(containers []metrics.SampleContainer)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, container := range containers {
+		if trail, is := container.(*httpext.Trail); is {
+			o.aggregate.addTrail(trail)
+			continue
+		}
 		for _, sample := range container.GetSamples() {
 			o.aggregate.add(sample)
 		}
@@ -103,11 +127,11 @@ func (o *authstackOutput) StopWithTestError(testErr error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	run := o.aggregate.run()
-	run.PlanID = o.planID
+	run.PlanID, run.ScriptDigest = o.planID, o.scriptDigest
 	run.Generator = o.evidence.finish(time.Now())
 	run.StartedAt, run.EndedAt = o.evidence.startedAt(), time.Now().UTC().Round(0)
 	if testErr != nil {
-		run.StopError = clip(testErr.Error(), 300)
+		run.StopError = clip(o.secrets.hide(testErr.Error()), 300)
 	}
 	return result.Write(o.stdout, run)
 }

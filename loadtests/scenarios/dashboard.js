@@ -3,12 +3,11 @@
 // dashboard-parallel (from the first question to the last answer), and each of the requests as
 // applications-sequential and applications-parallel.
 import http from 'k6/http';
-import exec from 'k6/execution';
 import { Browser, jsonOf, status } from './lib/browser.js';
 import { plan } from './lib/plan.js';
 import { login, userOf } from './lib/provider.js';
 import { ok, totalOf, whole } from './lib/record.js';
-import { optionsFor, run } from './lib/run.js';
+import { clock, optionsFor, run } from './lib/run.js';
 
 const path = '/api/v3/core/applications/';
 const times = 8;
@@ -57,10 +56,6 @@ function sequential(phase) {
   whole('dashboard-sequential', phase, browser.elapsed, outcome);
   return outcome;
 }
-
-// clock counts milliseconds with their fraction, to the nanosecond: JavaScript's Date has whole ones
-// only, and k6 has no performance.now.
-const clock = () => exec.instance.currentTestRunDuration;
 
 function parallel(phase) {
   reset(phase);

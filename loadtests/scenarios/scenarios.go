@@ -13,6 +13,12 @@ var files embed.FS
 // Main is the script that runs a whole plan.
 const Main = "main.js"
 
+// Own is the script that runs a user's own, which lies beside it under the name User.
+const (
+	Own  = "script.js"
+	User = "user.js"
+)
+
 // Scripts returns the text of each script by its path, for example lib/browser.js.
 func Scripts() map[string]string {
 	scripts := map[string]string{}

@@ -58,7 +58,8 @@ export class Browser {
         timeout,
         // An empty jar each time, or k6 would send cookies beside ours.
         jar: new http.CookieJar(),
-        tags: { name: method },
+        // record measures it; the output is told not to measure it a second time.
+        tags: { name: method, recorded: 'yes' },
         responseCallback: null,
       },
     };

@@ -19,6 +19,7 @@ const sizes = {
   Dashboard: { iterations: 30, warmUpIterations: 4 },
   ForwardAuth: { iterations: 600, warmUpIterations: 30 },
   Throughput: { iterations: 5000, warmUpIterations: 50 },
+  Script: { iterations: 60, warmUpIterations: 6 },
 };
 
 // readJSON reads a file and keeps its content out of the error, which could quote a password.

@@ -88,21 +88,55 @@ function awaitTurn(name, names) {
 // run is the body of an iteration. work(phase, number) does it and returns its outcome; wholeEndpoint
 // is what a broken script is counted under.
 export function run(name, names, wholeEndpoint, work) {
-  awaitTurn(name, names);
-  const size = sizeOf(name);
-  const number = exec.scenario.iterationInTest;
-  const phase = number < size.warmUpIterations ? 'warmup' : 'measure';
-  scheduled(lateness(size, number), stepOf(size));
-  setConnections(size.connections);
+  const { phase, number } = begin(name, names);
   let outcome;
   try {
     outcome = work(phase, number);
   } catch (e) {
-    // k6 would log it and go on, and the run would end well.
-    whole(wholeEndpoint, phase, 0, wrong('script error'));
-    iteration(phase);
+    broke(wholeEndpoint, phase, 'script error');
     throw e;
   }
+  end(phase, outcome);
+}
+
+// runScript is run for the script of a user, which may be asynchronous, and whose mistakes are told.
+export async function runScript(name, names, wholeEndpoint, work) {
+  const { phase, number } = begin(name, names);
+  let outcome;
+  try {
+    outcome = await work(phase, number);
+  } catch (e) {
+    broke(wholeEndpoint, phase, `script error: ${String((e && e.message) || e).split('\n')[0]}`);
+    throw e;
+  }
+  end(phase, outcome);
+}
+
+// clock counts milliseconds with their fraction, to the nanosecond: JavaScript's Date has whole ones
+// only, and k6 has no performance.now.
+export const clock = () => exec.instance.currentTestRunDuration;
+
+// turn is the iteration that is under way; setup() has none and looks like the first of the warm-up.
+let turn = { phase: 'warmup', number: 0 };
+export const currentTurn = () => turn;
+
+function begin(name, names) {
+  awaitTurn(name, names);
+  const size = sizeOf(name);
+  const number = exec.scenario.iterationInTest;
+  scheduled(lateness(size, number), stepOf(size));
+  setConnections(size.connections);
+  turn = { phase: number < size.warmUpIterations ? 'warmup' : 'measure', number };
+  return turn;
+}
+
+// broke counts an iteration in which the script threw: k6 would log it and go on, and the run would end well.
+function broke(wholeEndpoint, phase, kind) {
+  whole(wholeEndpoint, phase, 0, wrong(kind));
+  iteration(phase);
+}
+
+function end(phase, outcome) {
   iteration(phase);
   unanswered = outcome !== ok && outcome.outcome === 'none' ? unanswered + 1 : 0;
   if (unanswered >= patience) {
