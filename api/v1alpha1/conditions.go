@@ -115,6 +115,8 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonStackNotFound: the AuthStack that a LatencyTest names does not exist in its namespace.
 	ReasonStackNotFound = "StackNotFound"
+	// ReasonScriptNotFound: the ConfigMap or the key with the script of a LatencyTest does not exist.
+	ReasonScriptNotFound = "ScriptNotFound"
 	// ReasonWaitingForStack: the AuthStack is not Ready yet.
 	ReasonWaitingForStack = "WaitingForStack"
 	// ReasonWaitingForTest: another LatencyTest has its turn; one at a time runs on a cluster.

@@ -20,6 +20,7 @@ type LatencySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, !has(s.duration) && !has(s.ratePerMinute) && !has(s.rateStepsPerMinute))",message="a scenario with duration, ratePerMinute or rateStepsPerMinute runs by the clock and needs a LatencyTest of its own; write it as the only scenario"
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, s.name != 'Script')",message="scenario Script runs in a k6 of its own, which can reach nothing but the stack; write it as the only scenario of a LatencyTest"
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 
 	// Schedule, in cron's notation and UTC, at which the stack is measured again.
@@ -59,28 +60,6 @@ const (
 	LatencyManual LatencyMode = "Manual"
 )
 
-// ScenarioName is a thing that people do with a stack and that a k6 script repeats.
-// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth;Throughput
-type ScenarioName string
-
-// The scenarios.
-const (
-	// ScenarioLogin is a login with user name and password without a browser: authentik's flow
-	// executor in six requests, Authelia's first factor in one.
-	ScenarioLogin ScenarioName = "Login"
-	// ScenarioDashboard is the story's two streams: the list of applications eight times in
-	// sequence and eight times in parallel. authentik only.
-	ScenarioDashboard ScenarioName = "Dashboard"
-	// ScenarioForwardAuth is the question a reverse proxy asks for each request: with a session,
-	// without one, and at first sight of a session. For authentik the test makes an application with
-	// a proxy provider on the embedded outpost, and removes it afterwards; an outpost that was never
-	// told where people reach authentik is told https://HOST, and that stays.
-	ScenarioForwardAuth ScenarioName = "ForwardAuth"
-	// ScenarioThroughput asks for the login page over a number of connections (virtualUsers) for a
-	// time, as hey and wrk do: how many answers and bytes a second, and how long each took.
-	ScenarioThroughput ScenarioName = "Throughput"
-)
-
 // Objective is what is fast enough: the percentile of the scenario lies below a duration.
 type Objective struct {
 	// Scenario that is judged.
@@ -106,87 +85,6 @@ type Objective struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('10m')",message="below must be more than 0 and at most 10m, for example 800ms"
 	Below metav1.Duration `json:"below"`
 }
-
-// Scenario is one scenario of a test with its size and its load model.
-//
-// Closed model (the default): virtualUsers each begin the next iteration when the last one has ended,
-// until iterations are done or duration is over. Open model (ratePerMinute): iterations begin on a
-// schedule, whether the earlier ones have ended or not, as people come; a stall then weighs as much as
-// it would in life. Steps (rateStepsPerMinute): an open model whose rate rises, to find the knee.
-// A closed model with a duration of minutes to hours is a soak: its drift over time is judged.
-//
-// +kubebuilder:validation:XValidation:rule="!(has(self.ratePerMinute) && has(self.rateStepsPerMinute))",message="set one of ratePerMinute (one rate) and rateStepsPerMinute (a rate that rises)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.iterations) && has(self.duration))",message="set one of iterations (a number) and duration (a time)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.rateStepsPerMinute) && has(self.iterations))",message="the steps of rateStepsPerMinute last for a time each; write duration (of one step) in place of iterations"
-type Scenario struct {
-	// Name of the scenario.
-	// +required
-	Name ScenarioName `json:"name"`
-
-	// Iterations that are measured, over all virtual users, after the warm-up. Default: 60 for
-	// Login, 30 for Dashboard (each sixteen requests), 600 for ForwardAuth; more where an objective's
-	// percentile needs more.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000000
-	Iterations *int32 `json:"iterations,omitempty"`
-
-	// WarmUpIterations that are run first and left out. Default: 12 for Login (Authelia's login
-	// delay needs ten per replica to settle), 4 for Dashboard, 30 for ForwardAuth.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100000
-	WarmUpIterations *int32 `json:"warmUpIterations,omitempty"`
-
-	// VirtualUsers that work at once; each has connections of its own. In an open model, those that
-	// are ready at the start; more are added when they are all busy. Default: 1, 50 for Throughput.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=256
-	VirtualUsers *int32 `json:"virtualUsers,omitempty"`
-
-	// Duration for which the scenario runs, warm-up included, in place of a number of iterations; of
-	// rateStepsPerMinute the duration of one step. Default: 30s for Throughput and for steps, else
-	// iterations count.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('24h')",message="duration must be 5s to 24h, for example 10m"
-	Duration *metav1.Duration `json:"duration,omitempty"`
-
-	// RatePerMinute is how many iterations begin each minute: an open model. Default: a closed model.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=600000
-	RatePerMinute *int32 `json:"ratePerMinute,omitempty"`
-
-	// RateStepsPerMinute are the rates of an open model in steps, each for the duration; the result
-	// has the scenario's whole once for each step, and the highest rate that was kept up.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=2
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:Minimum=1
-	// +kubebuilder:validation:items:Maximum=600000
-	RateStepsPerMinute []int32 `json:"rateStepsPerMinute,omitempty"`
-
-	// Connections says whether requests of a virtual user share connections (Reuse) or each opens one
-	// (New: DNS, TCP and TLS are then in every figure). Default: Reuse.
-	// +optional
-	Connections ConnectionMode `json:"connections,omitempty"`
-}
-
-// ConnectionMode says whether requests share connections.
-// +kubebuilder:validation:Enum=Reuse;New
-type ConnectionMode string
-
-// The connection modes.
-const (
-	// ConnectionsReuse keeps connections open, as browsers and proxies do.
-	ConnectionsReuse ConnectionMode = "Reuse"
-	// ConnectionsNew opens a connection for each request.
-	ConnectionsNew ConnectionMode = "New"
-)
 
 // Verdict is the outcome of a measurement.
 // +kubebuilder:validation:Enum=Passed;Failed;Inconclusive;Error
@@ -216,6 +114,11 @@ type ScenarioResult struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Endpoints []EndpointResult `json:"endpoints,omitempty"`
+
+	// ScriptDigest is that of the user's own script that was run, as sha256:HEX; of the scenario Script only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	ScriptDigest string `json:"scriptDigest,omitempty"`
 
 	// SustainedPerMinute is the highest of rateStepsPerMinute that was kept up.
 	// +optional

@@ -66,6 +66,7 @@ type LatencyComparisonSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.name != 'Script')",message="a comparison measures in namespaces that it makes, where the ConfigMap of a script is not; measure a script by LatencyTests, with spec.baseline to compare them"
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 
 	// Rounds is how many times each variant is measured. A round measures every variant once; every
@@ -224,6 +225,7 @@ type VariantStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.name != 'Script')",message="a comparison measures in namespaces that it makes, where the ConfigMap of a script is not; measure a script by LatencyTests, with spec.baseline to compare them"
 	Scenarios []ScenarioResult `json:"scenarios,omitempty"`
 }
 

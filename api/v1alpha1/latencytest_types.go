@@ -55,6 +55,7 @@ type LatencyTestSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, !has(s.duration) && !has(s.ratePerMinute) && !has(s.rateStepsPerMinute))",message="a scenario with duration, ratePerMinute or rateStepsPerMinute runs by the clock and needs a LatencyTest of its own; write it as the only scenario"
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, s.name != 'Script')",message="scenario Script runs in a k6 of its own, which can reach nothing but the stack; write it as the only scenario of a LatencyTest"
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 
 	// Objectives that are judged. Default: those of the stack.
