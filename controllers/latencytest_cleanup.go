@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,7 +91,8 @@ func (r *LatencyTestReconciler) removeObjects(ctx context.Context, t *run) error
 	var jobs batchv1.JobList
 	var secrets corev1.SecretList
 	var configs corev1.ConfigMapList
-	for _, list := range []client.ObjectList{&jobs, &secrets, &configs} {
+	var policies networkingv1.NetworkPolicyList
+	for _, list := range []client.ObjectList{&jobs, &secrets, &configs, &policies} {
 		if err := r.Reader.List(ctx, list, mine...); err != nil {
 			return fmt.Errorf("listing what the run left behind: %w", err)
 		}

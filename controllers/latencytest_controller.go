@@ -29,6 +29,8 @@ import (
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=list;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 
@@ -133,6 +135,12 @@ func (r *LatencyTestReconciler) reconcile(ctx context.Context, t *run) kube.Outc
 				return kube.Outcome{Err: err}
 			}
 			return r.refuse(ctx, t, problem)
+		}
+		if _, problem, err := r.ownScript(ctx, t); err != nil || problem != "" {
+			if err != nil {
+				return kube.Outcome{Err: err}
+			}
+			return r.withoutScript(ctx, t, problem)
 		}
 		reason, message, err := r.waitsFor(ctx, t)
 		if err != nil {

@@ -174,19 +174,22 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 		out.LogError = result.ErrNoResult
 		return nil, false
 	}
-	found, again, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
+	var said string
+	found, said, again, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
+	out.Said = cmp.Or(out.Said, said)
 	return found, again
 }
 
-func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, again bool, err error) {
+func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, said string, again bool, err error) {
 	stream, err := r.Logs.Stream(ctx, namespace, pod, latency.K6Container)
 	if err != nil {
-		return nil, true, fmt.Errorf("the log cannot be read: %w", err)
+		return nil, "", true, fmt.Errorf("the log cannot be read: %w", err)
 	}
 	defer func() { _ = stream.Close() }()
-	found, err = result.Read(io.LimitReader(stream, logLimit))
+	words := &latency.Said{}
+	found, err = result.Read(io.TeeReader(io.LimitReader(stream, logLimit), words))
 	permanent := slices.ContainsFunc([]error{result.ErrCorrupt, result.ErrUnsupportedVersion}, func(known error) bool { return errors.Is(err, known) })
-	return found, err != nil && !permanent, err
+	return found, words.Error, err != nil && !permanent, err
 }
 
 // measured are the values of the label app.kubernetes.io/name on the Pods that take part in an answer.

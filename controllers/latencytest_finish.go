@@ -37,6 +37,10 @@ func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*re
 	if evidence.PodsAfter, err = r.stackPods(ctx, t); err != nil {
 		return kube.Outcome{Err: err}
 	}
+	if _, _, err := r.ownScript(ctx, t); err != nil {
+		return kube.Outcome{Err: err}
+	}
+	evidence.ScriptDigest = t.plan.ScriptDigest
 	t.after.Status.CompletedRepeats = int32(len(repeats))
 	outcome := latency.Judge(t.plan, runs, evidence)
 	voided := len(t.after.Status.Voided)

@@ -75,6 +75,12 @@ func (r *LatencyTestReconciler) ended(ctx context.Context, t *run, n int32, job 
 	if again {
 		return nil, "; its log cannot be read yet", nil
 	}
+	if outcome.Said != "" {
+		if err := r.learnPasswords(ctx, t, job.Name); err != nil {
+			return nil, "", err
+		}
+		outcome.Said = t.redactor.Text(outcome.Said)
+	}
 	one = &repeat{outcome: outcome, found: found, note: job.Annotations[evidenceAnnotation]}
 	return one, "", r.keep(ctx, t, n, one)
 }

@@ -115,8 +115,12 @@ func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int3
 	if err := r.protect(ctx, t); err != nil {
 		return nil, err
 	}
+	script, err := r.confinement(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	objects := latency.Objects(latency.JobInput{
-		Test: t.test, Plan: t.plan, Users: users, Image: r.Images.OrDefault().K6, ImagePullPolicy: r.ImagePullPolicy,
+		Test: t.test, Plan: t.plan, Script: script, Users: users, Image: r.Images.OrDefault().K6, ImagePullPolicy: r.ImagePullPolicy,
 		Run: t.number, Repeat: repeat,
 		Target: latency.Target{
 			Provider: t.target.Provider, Version: t.target.Version, BaseURL: t.target.BaseURL,

@@ -44,6 +44,8 @@ type Size struct {
 	// RateStepsPerMinute of a rate that rises.
 	RateStepsPerMinute []int32                 `json:"rateStepsPerMinute,omitempty"`
 	Connections        v1alpha1.ConnectionMode `json:"connections"`
+	// Script is the digest of the user's own script; of the scenario Script only.
+	Script string `json:"script,omitempty"`
 	// Pods of the generator that share it.
 	Pods int32 `json:"pods"`
 }
@@ -115,6 +117,9 @@ func SizesOf(plan *latency.Plan) []Size {
 		if s.Duration != nil {
 			size.Duration = s.Duration.Duration.String()
 		}
+		if s.Name == v1alpha1.ScenarioScript {
+			size.Script = plan.ScriptDigest
+		}
 		sizes = append(sizes, size)
 	}
 	return sizes
@@ -144,6 +149,9 @@ func (s Size) words() string {
 		parts = append(parts, fmt.Sprintf("steps of %s a minute", strings.Trim(fmt.Sprint(s.RateStepsPerMinute), "[]")))
 	}
 	parts = append(parts, fmt.Sprintf("connections %s", s.Connections))
+	if s.Script != "" {
+		parts = append(parts, "script "+s.Script)
+	}
 	if s.Pods > 1 {
 		parts = append(parts, fmt.Sprintf("%d Pods", s.Pods))
 	}

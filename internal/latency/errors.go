@@ -3,7 +3,6 @@ package latency
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"authstack.dev/authstack/internal/result"
@@ -20,9 +19,6 @@ const (
 	exitKilled        = 137
 	exitTerminated    = 143
 )
-
-// scriptError is how loadtests/scenarios/lib/run.js counts an iteration in which the script threw.
-const scriptError = "script error"
 
 // findError is a sentence on why there is no result to judge, or empty.
 func findError(plan *Plan, runs []*result.Run, ev Evidence, merged *result.Run) string {
@@ -46,9 +42,15 @@ func findError(plan *Plan, runs []*result.Run, ev Evidence, merged *result.Run) 
 	}
 	for i := range merged.Series {
 		s := &merged.Series[i]
-		if slices.ContainsFunc(s.Failures, func(f result.Failure) bool { return f.Kind == scriptError }) {
-			return fmt.Sprintf("The script of %s broke off in the middle; the log of the Job has the line.", s.Scenario)
+		// loadtests/scenarios/lib/run.js counts an iteration in which the script threw.
+		for _, f := range s.Failures {
+			if said, is := strings.CutPrefix(f.Kind, result.FailureScript); is {
+				return fmt.Sprintf("The script of %s broke off in the middle%s.", s.Scenario, clip(said, 200))
+			}
 		}
+	}
+	if plan.Script() != nil {
+		return scriptProblem(merged)
 	}
 	for _, scenario := range plan.Scenarios {
 		if s := merged.Find(string(scenario.Name), wholeOf(plan, scenario.Name)); unreachable(s) {
@@ -71,7 +73,7 @@ func jobError(job JobOutcome, run *result.Run) string {
 	if job.DeadlineExceeded {
 		return "The Job did not end in time; raise spec.timeoutSeconds or lower the iterations."
 	}
-	if message := exitError(code, run); message != "" {
+	if message := exitError(code, job.Said, run); message != "" {
 		return message
 	}
 	return logError(job, run)
@@ -98,7 +100,7 @@ func podError(reason string, code int32) string {
 }
 
 // exitError is what k6's exit code says (k6 errext/exitcodes), or empty for a run to the end.
-func exitError(code int32, run *result.Run) string {
+func exitError(code int32, words string, run *result.Run) string {
 	switch code {
 	case 0:
 	case -1:
@@ -118,8 +120,14 @@ func exitError(code int32, run *result.Run) string {
 		}
 		return "k6 gave up before the end."
 	case exitScript:
+		if words != "" {
+			return fmt.Sprintf("A script of k6 is broken (exit code 107): %s.", strings.TrimSuffix(words, "."))
+		}
 		return "A script of k6 is broken (exit code 107); the log of the Job has the line."
 	case exitInvalidConfig:
+		if words != "" {
+			return fmt.Sprintf("k6 refused its configuration (exit code 104): %s.", strings.TrimSuffix(words, "."))
+		}
 		return "k6 refused its configuration (exit code 104); the log of the Job says why."
 	case exitStopped, exitTerminated:
 		return fmt.Sprintf("k6 was stopped from outside (exit code %d); run the test again.", code)

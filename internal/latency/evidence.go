@@ -20,6 +20,9 @@ type Evidence struct {
 	PodsBefore, PodsAfter []PodState
 	// GenerationBefore and GenerationAfter are metadata.generation of the AuthStack.
 	GenerationBefore, GenerationAfter int64
+	// ScriptDigest is that of the user's own script in its ConfigMap at the end, empty where it is gone or
+	// the plan has none.
+	ScriptDigest string
 }
 
 // JobOutcome is how one Job ended.
@@ -32,6 +35,8 @@ type JobOutcome struct {
 	// Evicted, Preempting, ImagePullBackOff, ErrImagePull, CreateContainerConfigError, Unschedulable …
 	// or empty.
 	PodReason string
+	// Said is k6's own word on its error, from its log, or empty.
+	Said string
 	// DeadlineExceeded is whether the Job ran into its activeDeadlineSeconds.
 	DeadlineExceeded bool
 	// LogError is the error of reading the log or the result in it (result.ErrNoResult and so on), or nil.

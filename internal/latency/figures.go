@@ -33,6 +33,9 @@ func figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult {
 		}
 		slices.SortStableFunc(r.Endpoints, func(a, b v1alpha1.EndpointResult) int { return rank(a.Name) - rank(b.Name) })
 		r.Endpoints = r.Endpoints[:min(len(r.Endpoints), maxEndpoints)]
+		if s.Name == v1alpha1.ScenarioScript {
+			r.ScriptDigest = run.ScriptDigest
+		}
 		if len(s.RateStepsPerMinute) > 0 {
 			r.SustainedPerMinute, r.SustainedLimit = sustained(plan, s, run)
 		}

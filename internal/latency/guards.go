@@ -33,6 +33,9 @@ const (
 	GuardPodsReady = "pods-ready"
 	// GuardStackUnchanged: the spec of the stack did not change.
 	GuardStackUnchanged = "stack-unchanged"
+	// GuardScriptUnchanged: every repeat ran the same script of the user's own, and its ConfigMap still
+	// holds it. Only of a test with the scenario Script.
+	GuardScriptUnchanged = "script-unchanged"
 )
 
 const (
@@ -51,6 +54,9 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 	if !ev.Outside {
 		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev))
 	}
+	if plan.Script() != nil && !ev.Outside {
+		list = append(list, scriptGuard(runs, ev))
+	}
 	if drift := driftGuard(plan, merged); drift.Name != "" {
 		list = append(list, drift)
 	}
@@ -62,7 +68,7 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 
 // chance are the guards that a run may violate by chance, so that another run is worth its time. What
 // the others find, the same spec finds again.
-var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged}
+var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged, GuardScriptUnchanged}
 
 // MostVoided is how many runs of a test may be voided and repeated; the next one counts, whatever it is.
 const MostVoided = 2
@@ -76,7 +82,8 @@ func guardNamed(list []v1alpha1.Guard, name string) v1alpha1.Guard {
 	return v1alpha1.Guard{}
 }
 
-// failuresGuard looks at the endpoint with the greatest share of failures.
+// failuresGuard looks at the endpoint with the greatest share of failures, and at the checks of the
+// scripts likewise: of a user's own script they may be the only ones that know a wrong answer.
 func failuresGuard(run *result.Run) v1alpha1.Guard {
 	var worst *result.Series
 	var total, failed int64
@@ -89,18 +96,27 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 			worst = s
 		}
 	}
-	if worst == nil {
-		return v1alpha1.Guard{Name: GuardFailures, OK: true, Detail: fmt.Sprintf("none of %d requests failed", total)}
-	}
-	detail := fmt.Sprintf("%d of %d %s/%s failed", worst.Failed(), worst.Requests, worst.Scenario, worst.Endpoint)
-	for i, f := range worst.Failures {
-		if i == 3 {
-			break
+	g := v1alpha1.Guard{Name: GuardFailures, OK: true, Detail: fmt.Sprintf("none of %d requests failed", total)}
+	if worst != nil {
+		g.OK = worst.Failed()*100 <= worst.Requests*maxFailedPercent
+		g.Detail = fmt.Sprintf("%d of %d %s/%s failed", worst.Failed(), worst.Requests, worst.Scenario, worst.Endpoint)
+		for i, f := range worst.Failures {
+			if i == 3 {
+				break
+			}
+			g.Detail += fmt.Sprintf(", %s ×%d", f.Kind, f.Count)
 		}
-		detail += fmt.Sprintf(", %s ×%d", f.Kind, f.Count)
+		g.Detail = fmt.Sprintf("%s (limit %d %%)", g.Detail, maxFailedPercent)
 	}
-	ok := worst.Failed()*100 <= worst.Requests*maxFailedPercent
-	return v1alpha1.Guard{Name: GuardFailures, OK: ok, Detail: fmt.Sprintf("%s (limit %d %%)", detail, maxFailedPercent)}
+	for _, s := range run.Scenarios {
+		for _, c := range s.Checks {
+			if c.Failed*100 > (c.Passed+c.Failed)*maxFailedPercent {
+				g.OK = false
+				g.Detail = join(g.Detail, fmt.Sprintf("the check %q of %s failed %d of %d times (limit %d %%)", c.Name, s.Name, c.Failed, c.Passed+c.Failed, maxFailedPercent))
+			}
+		}
+	}
+	return g
 }
 
 // samplesGuard looks at the numbers that were measured well, and says how many iterations would do.

@@ -15,6 +15,7 @@ type keptOutcome struct {
 	ExitCode         *int32 `json:"exitCode,omitempty"`
 	PodReason        string `json:"podReason,omitempty"`
 	DeadlineExceeded bool   `json:"deadlineExceeded,omitempty"`
+	Said             string `json:"said,omitempty"`
 	// LogProblem is the kind of LogError, and LogError its text.
 	LogProblem string `json:"logProblem,omitempty"`
 	LogError   string `json:"logError,omitempty"`
@@ -28,7 +29,7 @@ var logProblems = map[string]error{
 
 // Keep writes how a Job ended. The text of its LogError must hold nothing secret.
 func Keep(job JobOutcome) string {
-	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded}
+	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said}
 	if job.LogError != nil {
 		kept.LogError = clip(job.LogError.Error(), maxMessage)
 		for word, known := range logProblems {
@@ -46,7 +47,7 @@ func Kept(text string) (JobOutcome, error) {
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return JobOutcome{}, fmt.Errorf("how the Job ended cannot be read: %w", err)
 	}
-	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded}
+	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said}
 	switch known := logProblems[kept.LogProblem]; {
 	case known != nil:
 		job.LogError = known

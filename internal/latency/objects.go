@@ -39,6 +39,8 @@ type JobInput struct {
 	Test   *v1alpha1.LatencyTest
 	Plan   *Plan
 	Target Target
+	// Script is the user's own script that the plan runs; nil for a plan of this project's scenarios.
+	Script *Script
 	// Users to log in as. They go into a Secret and nowhere else.
 	Users []User
 	// Image of k6 with the output extension.
@@ -55,8 +57,8 @@ func JobName(test string, run int64, repeat int32) string {
 	return fmt.Sprintf("%s-%d-%d", test, run, repeat)
 }
 
-// Objects are the ConfigMap, the Secret and the Job of one repeat, in the order of their creation
-// and without owner references: those are the caller's. The Job and its Pod template never change
+// Objects are the ConfigMap, the Secret, for a user's own script the NetworkPolicy, and last the Job of one
+// repeat, in the order of their creation and without owner references: those are the caller's. The Job and its Pod template never change
 // once made. The Secret is to be deleted as soon as the Job has ended.
 func Objects(in JobInput) []client.Object {
 	name := JobName(in.Test.Name, in.Run, in.Repeat)
@@ -70,15 +72,20 @@ func Objects(in JobInput) []client.Object {
 			"app.kubernetes.io/managed-by": "authstack",
 		},
 	}
-	data := map[string]string{"plan.json": planJSON(name, in.Plan, in.Target)}
+	data := map[string]string{"plan.json": planJSON(name, in.Plan, in.Target.confined(in.Script))}
 	for path, text := range scenarios.Scripts() {
 		data[scriptKey(path)] = text
 	}
-	return []client.Object{
+	if in.Script != nil {
+		data[scenarios.User] = in.Script.Text
+	}
+	objects := []client.Object{
 		&corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: *meta.DeepCopy(),
-			Data:       data,
+			// The script that was looked at is the one that runs.
+			Immutable: ptr(true),
+			Data:      data,
 		},
 		&corev1.Secret{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -86,23 +93,26 @@ func Objects(in JobInput) []client.Object {
 			Type:       corev1.SecretTypeOpaque,
 			Data:       map[string][]byte{"credentials.json": []byte(mustJSON(credentialsFile{Users: in.Users}))},
 		},
-		&batchv1.Job{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-			ObjectMeta: *meta.DeepCopy(),
-			Spec: batchv1.JobSpec{
-				// A run is one thing: a second attempt would measure another moment.
-				BackoffLimit:          ptr(int32(0)),
-				CompletionMode:        ptr(batchv1.IndexedCompletion),
-				Completions:           ptr(in.Plan.Pods),
-				Parallelism:           ptr(in.Plan.Pods),
-				ActiveDeadlineSeconds: ptr(int64(in.Plan.Timeout.Seconds())),
-				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(meta.Labels)},
-					Spec:       podSpec(in, name),
-				},
+	}
+	if in.Script != nil {
+		objects = append(objects, egressPolicy(in, *meta.DeepCopy()))
+	}
+	return append(objects, &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: *meta.DeepCopy(),
+		Spec: batchv1.JobSpec{
+			// A run is one thing: a second attempt would measure another moment.
+			BackoffLimit:          ptr(int32(0)),
+			CompletionMode:        ptr(batchv1.IndexedCompletion),
+			Completions:           ptr(in.Plan.Pods),
+			Parallelism:           ptr(in.Plan.Pods),
+			ActiveDeadlineSeconds: ptr(int64(in.Plan.Timeout.Seconds())),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(meta.Labels)},
+				Spec:       podSpec(in, name),
 			},
 		},
-	}
+	})
 }
 
 // scriptKey is the key of a script in the ConfigMap, where a slash may not stand.
@@ -113,6 +123,10 @@ func podSpec(in JobInput, name string) corev1.PodSpec {
 	for _, path := range slices.Sorted(maps.Keys(scenarios.Scripts())) {
 		items = append(items, corev1.KeyToPath{Key: scriptKey(path), Path: path})
 	}
+	if in.Script != nil {
+		items = append(items, corev1.KeyToPath{Key: scenarios.User, Path: scenarios.User})
+	}
+	entry, flags := in.entry()
 	resources := generatorResources(in.Test.Spec.Generator.Resources)
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
@@ -127,8 +141,8 @@ func podSpec(in JobInput, name string) corev1.PodSpec {
 		Containers: []corev1.Container{{
 			Name: K6Container, Image: in.Image, ImagePullPolicy: in.ImagePullPolicy,
 			Command:   []string{K6Binary},
-			Args:      []string{"run", "--quiet", "--no-color", "--out", "authstack", scriptsPath + "/" + scenarios.Main},
-			Env:       generatorEnv(in.Plan, resources),
+			Args:      append(append([]string{"run", "--quiet", "--no-color", "--out", "authstack"}, flags...), entry),
+			Env:       append(generatorEnv(in.Plan, resources), in.scriptEnv()...),
 			Resources: resources,
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true),

@@ -24,6 +24,8 @@ type Plan struct {
 	Timeout time.Duration
 	// CPULimited is whether the generator has a CPU limit, and so can be throttled.
 	CPULimited bool
+	// ScriptDigest is that of the user's own script, once it was read; empty without one.
+	ScriptDigest string
 }
 
 // Target is where the load goes. The caller takes it from what the operator itself made (the

@@ -37,13 +37,14 @@ var defaultSizes = map[v1alpha1.ScenarioName]size{
 	v1alpha1.ScenarioDashboard:   {30, 4},
 	v1alpha1.ScenarioForwardAuth: {600, 30},
 	v1alpha1.ScenarioThroughput:  {600, 50},
+	v1alpha1.ScenarioScript:      {60, 6},
 }
 
 // defaultDuration is that of Throughput and of one step of a rising rate.
 const defaultDuration = 30 * time.Second
 
 // order in which scenarios run: Login first, since its warm-up warms what the others need too.
-var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput}
+var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput, v1alpha1.ScenarioScript}
 
 // Resolve fills in the defaults of a test of this stack. Its error is a sentence for the status that
 // says what to write instead; only a change of the test or of the stack helps.
@@ -120,7 +121,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 func supported(provider string, name v1alpha1.ScenarioName) error {
 	switch {
 	case len(endpoints(provider, name)) == 0:
-		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth or Throughput", name)
+		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth, Throughput or Script", name)
 	case provider == Authelia && name == v1alpha1.ScenarioDashboard:
 		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
 	}
@@ -139,6 +140,9 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 	if o.Endpoint == "" {
 		o.Endpoint = known[0].name
 	}
+	if o.Scenario == v1alpha1.ScenarioScript {
+		return o, nil
+	}
 	var names []string
 	for _, e := range known {
 		if e.name == o.Endpoint {
@@ -154,6 +158,9 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 // anything: the default grows to it, and a given number that is too small is refused, since such a
 // test could only ever end Inconclusive.
 func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (v1alpha1.Scenario, error) {
+	if s.Name == v1alpha1.ScenarioScript && s.Script == nil {
+		return s, errors.New("scenario Script needs the ConfigMap that the script is in; write it into spec.scenarios with script: {configMapRef: {name: NAME, key: KEY}}")
+	}
 	def, users := defaultSizes[s.Name], orDefault(s.VirtualUsers, 1)
 	if s.Name == v1alpha1.ScenarioThroughput {
 		users = orDefault(s.VirtualUsers, 50)
@@ -167,7 +174,7 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 	// Each virtual user's first iteration opens its connections.
 	def.warmUp = max(def.warmUp, users)
 	out := v1alpha1.Scenario{Name: s.Name, VirtualUsers: &users, Connections: s.Connections,
-		RatePerMinute: s.RatePerMinute, RateStepsPerMinute: s.RateStepsPerMinute, Duration: s.Duration}
+		RatePerMinute: s.RatePerMinute, RateStepsPerMinute: s.RateStepsPerMinute, Duration: s.Duration, Script: s.Script}
 	if out.Connections == "" {
 		out.Connections = v1alpha1.ConnectionsReuse
 	}

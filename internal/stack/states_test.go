@@ -338,11 +338,11 @@ func TestARemovedParameterIsWrittenBackForZalando(t *testing.T) {
 func TestLatencyTarget(t *testing.T) {
 	for name, want := range map[string]stack.Target{
 		smallest: {
-			Provider: "authentik", Version: "2026.8.3", BaseURL: "http://sso-authentik.auth.svc:80", Host: "sso.example.com",
+			Provider: "authentik", Version: "2026.8.3", BaseURL: "http://sso-authentik.auth.svc:80", ServiceName: "sso-authentik", Host: "sso.example.com",
 			AdminSecretName: "sso-authentik-admin", AdminTokenKey: "token",
 		},
 		replicas: {
-			Provider: "authelia", Version: "4.38.19", BaseURL: "http://sso-authelia.auth.svc:80", Host: "sso.example.com", ProtectedHost: "authstack-latency.example.com",
+			Provider: "authelia", Version: "4.38.19", BaseURL: "http://sso-authelia.auth.svc:80", ServiceName: "sso-authelia", Host: "sso.example.com", ProtectedHost: "authstack-latency.example.com",
 			UserSecretName: "sso-latency-user", UsernameKey: "username", PasswordKey: "password",
 		},
 	} {

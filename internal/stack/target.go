@@ -18,6 +18,8 @@ type Target struct {
 	Provider, Version string
 	// BaseURL of the Service, http://SERVICE.NAMESPACE.svc:PORT, without a trailing slash.
 	BaseURL string
+	// ServiceName is that Service.
+	ServiceName string
 	// Host is what a browser would have asked for; a script sends it as Host (authentik) or
 	// X-Forwarded-Host with X-Forwarded-Proto https (Authelia).
 	Host string
@@ -44,6 +46,7 @@ func authentikTarget(st *v1alpha1.AuthStack) (Target, error) {
 	return Target{
 		Provider: authentik.Name, Version: st.Spec.Authentik.Version,
 		BaseURL:         fmt.Sprintf("http://%s.%s.svc:%d", authentik.ServiceName(st), st.Namespace, authentik.ServicePort),
+		ServiceName:     authentik.ServiceName(st),
 		Host:            st.Spec.Host,
 		AdminSecretName: authentik.AdminSecretName(st), AdminTokenKey: authentik.KeyToken,
 	}, nil
@@ -53,6 +56,7 @@ func autheliaTarget(st *v1alpha1.AuthStack) (Target, error) {
 	target := Target{
 		Provider: authelia.Name, Version: st.Spec.Authelia.Version,
 		BaseURL:        fmt.Sprintf("http://%s.%s.svc:%d", authelia.ServiceName(st), st.Namespace, authelia.ServicePort),
+		ServiceName:    authelia.ServiceName(st),
 		Host:           st.Spec.Host,
 		ProtectedHost:  authelia.ProtectedHost(st.Spec.Host),
 		UserSecretName: authelia.LatencyUserSecret(st), UsernameKey: "username", PasswordKey: "password",

@@ -19,7 +19,7 @@ const module = "authstack.dev/authstack/"
 
 // floors is the house from the ground up. A package may import those of its own floor and below.
 var floors = [][]string{
-	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "loadtests"},
+	{"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "internal/confinement", "loadtests"},
 	{"internal/stack", "internal/latency"},
 	{"internal/baseline", "internal/comparison", "internal/kube", "internal/diagnosis", "internal/report", "internal/metrics", "internal/sqlclient", "internal/idp"},
 	{"controllers", "internal/cli"},
@@ -28,7 +28,7 @@ var floors = [][]string{
 
 // pure are the rooms that turn values into values.
 var pure = []string{
-	"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "internal/stack", "internal/latency",
+	"api", "internal/facts", "internal/result", "internal/probe", "internal/tuning", "internal/durability", "internal/schedule", "internal/statistics", "internal/confinement", "internal/stack", "internal/latency",
 	"internal/baseline", "internal/comparison", "internal/diagnosis", "internal/report",
 }
 
