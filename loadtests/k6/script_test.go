@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,6 +100,20 @@ export default function (data) {
 	}
 	if len(fake.problems) > 0 {
 		t.Errorf("the fake was asked what a real one would not be: %q", fake.problems)
+	}
+}
+
+// TestTheSampleScript: what the documentation shows does what it says.
+func TestTheSampleScript(t *testing.T) {
+	script, err := os.ReadFile("../../config/samples/script.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := &fakeAuthentik{t: t}
+	run := runScript(t, scriptPlan(fake.start().URL), string(script)).must(t, 0)
+	wantCounts(t, run, "Script", map[string][3]int64{"script": {8, 0, 2}, "search": {32, 0, 8}})
+	if n := fake.logins.Load(); n != 1 || len(fake.problems) > 0 {
+		t.Errorf("%d logins, want one of the virtual user; %q", n, fake.problems)
 	}
 }
 

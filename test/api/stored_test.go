@@ -67,7 +67,9 @@ func TestFullManifestsSetEveryField(t *testing.T) {
 			}
 		}
 		walk(schema(t, plural).Properties["spec"], "spec", func(node node) {
-			if strings.HasSuffix(node.path, ".stackRef.namespace") || strings.HasSuffix(node.path, "[]") || strings.HasSuffix(node.path, "{}") {
+			// What is there to be refused with a sentence cannot be set.
+			refused := strings.HasSuffix(node.path, ".stackRef.namespace") || kind == "LatencyComparison" && strings.HasPrefix(node.path, "spec.scenarios[].script")
+			if refused || strings.HasSuffix(node.path, "[]") || strings.HasSuffix(node.path, "{}") {
 				return
 			}
 			if !set[node.path] {
