@@ -7,12 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"authstack.dev/authstack/test/durability/load"
 )
 
 // What the tests write; small, and each with another key.
 const (
-	newSession  = `INSERT INTO authentik_core_session VALUES (md5(random()::text), now() + interval '1 day', true, '\x80', '10.0.0.1', 'test', now())`
-	newThrottle = `INSERT INTO django_postgres_cache_cacheentry VALUES ('public:authentik_cache:1:throttle_anon_' || random(), 'x', now()) ON CONFLICT (cache_key) DO UPDATE SET value = EXCLUDED.value`
+	newSession  = load.NewSession
+	newThrottle = load.NewThrottle
 	newUser     = `INSERT INTO authentik_core_group VALUES (gen_random_uuid(), md5(random()::text), false, '{}')`
 	touch       = `UPDATE authentik_core_session SET last_used = now(), expires = now() + interval '2 days', session_data = '\x8081' WHERE session_key = 'old20'`
 )

@@ -3,13 +3,10 @@ package durability
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"authstack.dev/authstack/internal/durability"
+	"authstack.dev/authstack/test/durability/load"
 )
 
 // people is how many clients load the database at once, and rounds how often it is killed under each level.
@@ -66,11 +64,13 @@ func (c *cluster) crash(monitor *pgx.Conn) {
 type trial struct {
 	*cluster
 	level string
-	// load is how long each round's lasts.
-	load time.Duration
+	// lasts is how long each round's load does.
+	lasts time.Duration
+	// people are the ids of those who make it.
+	people []int
 }
 
-func newTrial(t *testing.T, level string, load time.Duration, options ...string) *trial {
+func newTrial(t *testing.T, level string, lasts time.Duration, options ...string) *trial {
 	c := newCluster(t, options...)
 	c.schema()
 	admin := c.connect(c.superuser)
@@ -81,69 +81,70 @@ func newTrial(t *testing.T, level string, load time.Duration, options ...string)
 	case "Relaxed":
 		execute(t, admin, `ALTER ROLE authentik IN DATABASE authentik SET synchronous_commit TO off`)
 	}
-	execute(t, admin, `INSERT INTO authentik_core_user SELECT i, 'p-0', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(0, 99) i`,
-		`SELECT setval(pg_get_serial_sequence('authentik_core_user', 'id'), 1000)`)
-	return &trial{c, level, load}
+	ids, err := load.MakePeople(context.Background(), admin, people)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &trial{c, level, lasts, ids}
 }
 
 // round loads the database, crashes it in the middle of the load or right after everybody's last logout, and says what is
 // missing and how long before the crash the oldest of it was acknowledged.
-func (t *trial) round(ledger *ledger, run int) (broken, time.Duration) {
+func (t *trial) round(ledger *load.Ledger, run int) (load.Broken, time.Duration) {
 	t.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	monitor := t.connect(t.superuser)
 	defer func() { _ = monitor.Close(ctx) }()
-	var stop, crashing atomic.Bool
-	var group sync.WaitGroup
-	for id := range people {
-		p := &person{id: id, conn: t.connect(t.owner), ledger: ledger, random: rand.New(rand.NewPCG(uint64(run), uint64(id))), run: run}
-		group.Go(func() {
-			if err := p.live(ctx, &stop); err != nil && !crashing.Load() {
-				t.t.Errorf("before the crash: %v", err)
-			}
-			_ = p.conn.Close(ctx)
-		})
+	var conns []*pgx.Conn
+	for range people {
+		conns = append(conns, t.connect(t.owner))
 	}
-	time.Sleep(t.load)
+	crowd := load.Start(ctx, ledger, run, t.people, conns)
+	time.Sleep(t.lasts)
 	if run%2 == 0 {
-		stop.Store(true)
-		group.Wait()
+		crowd.Stop()
 	}
 	crashed := time.Now()
-	crashing.Store(true)
+	crowd.Crashing()
 	t.crash(monitor)
-	group.Wait()
+	if err := crowd.Wait(); err != nil {
+		t.t.Error(err)
+	}
 	t.start()
 	conn := t.connect(t.superuser)
 	defer func() { _ = conn.Close(ctx) }()
-	found := ledger.check(t.t, conn)
-	if found.oldest.IsZero() {
+	found, err := ledger.Check(ctx, conn)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	if found.Oldest.IsZero() {
 		return found, 0
 	}
-	return found, crashed.Sub(found.oldest)
+	return found, crashed.Sub(found.Oldest)
 }
 
 func TestCrashesTakeNothingThatWasAcknowledged(t *testing.T) {
 	for _, level := range []string{"Strict", "IdentityDurable"} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			trial, ledger := newTrial(t, level, 200*time.Millisecond), newLedger()
+			trial, ledger := newTrial(t, level, 200*time.Millisecond), load.NewLedger()
 			sessions := 0
 			for run := range rounds {
 				found, _ := trial.round(ledger, run)
-				if found.identity() > 0 {
+				if found.Identity() > 0 {
 					t.Fatalf("crash %d took what was acknowledged: %+v", run, found)
 				}
-				sessions += found.sessions
-				ledger.sessions = map[string]bool{} // Counted.
+				sessions += found.Sessions
+				ledger.Counted()
 			}
 			if level == "Strict" && sessions > 0 {
 				t.Errorf("%d sessions are missing under Strict", sessions)
 			}
-			t.Logf("%s: %d crashes, %d acknowledged commits, none of an identity, credential, token, logout or revocation missing; %d sessions", level, rounds, ledger.acknowledged, sessions)
-			if ledger.acknowledged < rounds*people || len(ledger.loggedOut) == 0 || len(ledger.tokens)+len(ledger.revoked) == 0 || len(ledger.users) == 0 || len(ledger.made) == 0 {
-				t.Errorf("the load did too little: %d commits", ledger.acknowledged)
+			commits, all := ledger.Acknowledged()
+			t.Logf("%s: %d crashes, %d acknowledged commits, none of an identity, credential, token, logout or revocation missing; %d sessions", level, rounds, commits, sessions)
+			if commits < rounds*people || !all {
+				t.Errorf("the load did too little: %d commits", commits)
 			}
 		})
 	}
@@ -155,10 +156,11 @@ func TestRelaxedLosesWhatItSays(t *testing.T) {
 	trial := newTrial(t, "Relaxed", 4500*time.Millisecond, "-c", fmt.Sprintf("wal_writer_delay=%d", delay.Milliseconds()))
 	missing := 0
 	for run := range 2 {
-		ledger := newLedger()
+		ledger := load.NewLedger()
 		found, age := trial.round(ledger, run)
-		missing += found.identity()
-		t.Logf("Relaxed: of %d acknowledged commits %+v are missing, the oldest of %s before the crash", ledger.acknowledged, found, age)
+		missing += found.Identity()
+		commits, _ := ledger.Acknowledged()
+		t.Logf("Relaxed: of %d acknowledged commits %+v are missing, the oldest of %s before the crash", commits, found, age)
 		// A second more for a machine that is busy with other things.
 		if age > 3*delay+time.Second {
 			t.Errorf("a commit was lost that was acknowledged %s before the crash", age)
@@ -178,12 +180,12 @@ func TestCrashesFindAFault(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			trial, ledger := newTrial(t, "IdentityDurable", 200*time.Millisecond), newLedger()
+			trial, ledger := newTrial(t, "IdentityDurable", 200*time.Millisecond), load.NewLedger()
 			owner := trial.connect(trial.owner)
 			execute(t, owner, statement)
 			_ = owner.Close(context.Background())
 			for run := range rounds {
-				if found, _ := trial.round(ledger, run); found.identity() > 0 {
+				if found, _ := trial.round(ledger, run); found.Identity() > 0 {
 					t.Logf("found by crash %d: %+v", run, found)
 					return
 				}

@@ -1,45 +1,20 @@
-package durability
+package load
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// ledger is what the database has acknowledged, by person. Only what an answer came for is in it; what was under way
-// when the crash came may be there or not.
-type ledger struct {
-	mu sync.Mutex
-	// users have their newest acknowledged password; uncertain are the sessions and tokens whose end was asked for.
-	users     map[int]string
-	uncertain map[string]bool
-	// tokens that exist, revoked ones that must not, and sessions that were logged out and must not exist.
-	tokens, revoked, loggedOut map[string]bool
-	// made are the accounts that were made.
-	made map[string]bool
-	// sessions that were made; a crash may take them, and their loss is counted.
-	sessions map[string]bool
-	// acknowledged counts the commits, and at is when the newest of each name was.
-	acknowledged int
-	at           map[string]time.Time
-}
-
-func newLedger() *ledger {
-	return &ledger{users: map[int]string{}, uncertain: map[string]bool{}, tokens: map[string]bool{}, revoked: map[string]bool{}, loggedOut: map[string]bool{}, made: map[string]bool{}, sessions: map[string]bool{}, at: map[string]time.Time{}}
-}
-
 // person is one client that logs in and out, changes its password, makes tokens and revokes them.
 type person struct {
 	id     int
 	conn   *pgx.Conn
-	ledger *ledger
+	ledger *Ledger
 	random *rand.Rand
 	serial int
 	key    string
@@ -97,12 +72,12 @@ func (p *person) login(ctx context.Context) error {
 	p.key = p.name("s")
 	key := p.key
 	for _, step := range []func() error{
-		func() error { return p.send(ctx, newThrottle, "", nil) },
+		func() error { return p.send(ctx, NewThrottle, "", nil) },
 		func() error {
 			return p.transaction(ctx, anonymous, func() { p.ledger.sessions[anonymous] = true }, insert(anonymous))
 		},
 		func() error { return p.transaction(ctx, "", nil, save) },
-		func() error { return p.send(ctx, newThrottle, "", nil) },
+		func() error { return p.send(ctx, NewThrottle, "", nil) },
 		func() error { return p.transaction(ctx, key, func() { p.ledger.sessions[key] = true }, insert(key)) },
 		func() error {
 			p.expect(anonymous)
@@ -135,7 +110,7 @@ func (p *person) logout(ctx context.Context) error {
 	}
 	gone := []string{fmt.Sprintf(`DELETE FROM authentik_core_authenticatedsession WHERE session_id = '%s'`, key), fmt.Sprintf(`DELETE FROM authentik_core_session WHERE session_key = '%s'`, key)}
 	if p.random.IntN(2) == 0 {
-		gone = append(gone, newSession)
+		gone = append(gone, NewSession)
 	}
 	return p.transaction(ctx, key, noted, gone...)
 }
@@ -144,16 +119,16 @@ func (p *person) password(ctx context.Context) error {
 	value := p.name("p")
 	statements := []string{fmt.Sprintf(`UPDATE authentik_core_user SET password = '%s', password_change_date = now() WHERE id = %d`, value, p.id)}
 	if p.random.IntN(2) == 0 {
-		statements = append(statements, newSession) // A session in the same transaction must not take the wait away.
+		statements = append(statements, NewSession) // A session in the same transaction must not take the wait away.
 	}
 	return p.transaction(ctx, value, func() { p.ledger.users[p.id] = value }, statements...)
 }
 
 func (p *person) account(ctx context.Context) error {
 	name := p.name("u")
-	return p.transaction(ctx, name, func() { p.ledger.made[name] = true }, newSession, fmt.Sprintf(`INSERT INTO authentik_core_user (password, username, first_name,
+	return p.transaction(ctx, name, func() { p.ledger.made[name] = true }, NewSession, fmt.Sprintf(`INSERT INTO authentik_core_user (password, username, first_name,
 		last_name, email, is_active, date_joined, uuid, name, path, type, attributes, last_updated, password_change_date)
-		VALUES ('', '%s', '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now())`, name), newThrottle)
+		VALUES ('', '%s', '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now())`, name), NewThrottle)
 }
 
 func (p *person) makeToken(ctx context.Context) error {
@@ -168,7 +143,7 @@ func (p *person) revokeToken(ctx context.Context) error {
 	return p.transaction(ctx, token, func() {
 		delete(p.ledger.tokens, token)
 		p.ledger.revoked[token] = true
-	}, newThrottle, fmt.Sprintf(`DELETE FROM authentik_core_token WHERE identifier = '%s'`, token))
+	}, NewThrottle, fmt.Sprintf(`DELETE FROM authentik_core_token WHERE identifier = '%s'`, token))
 }
 
 // live goes on until the connection breaks. When the load is to end, one more logout is the last thing that is done, so
@@ -183,86 +158,4 @@ func (p *person) live(ctx context.Context, stop *atomic.Bool) error {
 			return err
 		}
 	}
-}
-
-// broken is what survived a crash against its acknowledgement.
-type broken struct {
-	accounts, passwords, tokens, revocations, logouts, sessions int
-	// oldest is when the oldest of them was acknowledged.
-	oldest time.Time
-}
-
-func (b broken) identity() int {
-	return b.accounts + b.passwords + b.tokens + b.revocations + b.logouts
-}
-
-// check what is in force after the crash.
-func (l *ledger) check(t testing.TB, conn *pgx.Conn) broken {
-	t.Helper()
-	ctx := context.Background()
-	set := func(query string) map[string]bool {
-		rows, err := conn.Query(ctx, query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := map[string]bool{}
-		for _, value := range values {
-			out[value] = true
-		}
-		return out
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var b broken
-	sessions, tokens := set(`SELECT session_key FROM authentik_core_session`), set(`SELECT identifier FROM authentik_core_token`)
-	count := func(into *int, name string, condition bool) {
-		if !condition {
-			return
-		}
-		*into++
-		if at := l.at[name]; b.oldest.IsZero() || at.Before(b.oldest) {
-			b.oldest = at
-		}
-	}
-	for id, acknowledged := range l.users {
-		var password string
-		if err := conn.QueryRow(ctx, `SELECT password FROM authentik_core_user WHERE id = $1`, id).Scan(&password); err != nil {
-			t.Fatal(err)
-		}
-		count(&b.passwords, acknowledged, later(acknowledged, password))
-	}
-	accounts := set(`SELECT username FROM authentik_core_user`)
-	for name := range l.made {
-		count(&b.accounts, name, !accounts[name])
-	}
-	for token := range l.tokens {
-		count(&b.tokens, token, !tokens[token] && !l.uncertain[token])
-	}
-	for token := range l.revoked {
-		count(&b.revocations, token, tokens[token])
-	}
-	for key := range l.loggedOut {
-		count(&b.logouts, key, sessions[key])
-	}
-	for key := range l.sessions {
-		count(&b.sessions, key, !sessions[key] && !l.uncertain[key])
-	}
-	return b
-}
-
-// later is whether a name carries a higher serial number than another.
-func later(a, b string) bool {
-	serial := func(name string) int {
-		i := len(name)
-		for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
-			i--
-		}
-		n, _ := strconv.Atoi(name[i:])
-		return n
-	}
-	return serial(a) > serial(b)
 }
