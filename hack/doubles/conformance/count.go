@@ -24,6 +24,8 @@ type probe struct {
 	ctx        context.Context
 	statements bool // pg_stat_statements is there
 	syncs      string
+	// rest is how few backends were ever seen: those that stay between requests.
+	rest int
 }
 
 func openProbe(ctx context.Context, dsn string) (*probe, error) {
@@ -31,7 +33,7 @@ func openProbe(ctx context.Context, dsn string) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &probe{conn: conn, ctx: ctx}
+	p := &probe{conn: conn, ctx: ctx, rest: -1}
 	var wal bool
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'),
 EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'pg_stat_wal'::regclass AND attname = 'wal_sync')`).Scan(&p.statements, &wal)
@@ -65,18 +67,26 @@ WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AN
 	return c, err
 }
 
-// settle waits until no backend comes or goes: a request's backend reports what it did when it ends, and that may
-// be a moment after the answer.
+// settle waits until no backend comes or goes: a request's backend reports what it did when it ends, and on a busy
+// machine that is a while after the answer. As many as ever stayed between requests may stay; where more do, it is
+// waited for a second in which none comes or goes.
 func (p *probe) settle() error {
-	// At most three seconds: a database that others use as well never settles.
-	for same, last, tries := 0, -1, 0; same < 3 && tries < 100; tries++ {
-		time.Sleep(30 * time.Millisecond)
+	const pause, quiet, busy = 30 * time.Millisecond, 3, 34
+	// At most six seconds: a database that others use as well never settles.
+	for same, last, tries := 0, -1, 0; tries < 200; tries++ {
+		time.Sleep(pause)
 		var n int
 		if err := p.conn.QueryRow(p.ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&n); err != nil {
 			return err
 		}
 		if same++; n != last {
 			same, last = 0, n
+		}
+		if same >= quiet && n <= p.rest || same >= busy {
+			if p.rest < 0 || n < p.rest {
+				p.rest = n
+			}
+			return nil
 		}
 	}
 	return nil
