@@ -75,7 +75,11 @@ func table(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, " ✗ %s: %s\n", g.Name, g.Detail)
 		}
 	} else if len(r.Guards) > 0 {
-		fmt.Fprintf(b, "\nAll %d guards held.\n", len(r.Guards))
+		held := fmt.Sprintf("All %d guards held.", len(r.Guards))
+		if len(r.Guards) == 1 {
+			held = "The one guard held."
+		}
+		b.WriteString("\n" + held + "\n")
 	}
 	if r.Storage != nil {
 		storageTable(b, r.Storage)
