@@ -44,6 +44,7 @@ type Databases interface {
 	SetRole(ctx context.Context, target stack.DatabaseTarget, has, want map[string]string, reset []string) (changed bool, err error)
 	Analyze(ctx context.Context, target stack.DatabaseTarget) error
 	SetDurability(ctx context.Context, target stack.DatabaseTarget, change durability.Change) error
+	Commit(ctx context.Context, target stack.DatabaseTarget) error
 }
 
 // AuthStackReconciler makes stacks exist.
@@ -71,6 +72,7 @@ type AuthStackReconciler struct {
 
 	applier  *kube.Applier
 	analyses *analyses
+	commits  *commits
 	zalando  *zalandoWatch
 }
 

@@ -15,6 +15,10 @@ import (
 // askDatabase asks the database about itself, where the plan says how to reach it and it can be there.
 // It says whether it asked.
 func (r *AuthStackReconciler) askDatabase(ctx context.Context, s *scope) bool {
+	if since := r.commits.since(s.stack.UID); !since.IsZero() && s.now.Sub(since) >= commitHangsAfter {
+		s.facts.CommitHangsSince = since
+		return true
+	}
 	target := s.plan.DatabaseTarget
 	if target == nil || !s.databaseMayAnswer() {
 		return false
@@ -25,6 +29,10 @@ func (r *AuthStackReconciler) askDatabase(ctx context.Context, s *scope) bool {
 		return true
 	}
 	s.facts.Database = database
+	r.commits.ask(s.stack, s.now, func(ctx context.Context) error { return r.Database.Commit(ctx, *target) })
+	if !r.commits.since(s.stack.UID).IsZero() {
+		s.lookWithin(commitHangsAfter)
+	}
 	return true
 }
 

@@ -75,6 +75,27 @@ func TestAuthStack(t *testing.T) {
 		w.database.err = nil
 		w.until("Ready", w.ready)
 	})
+	t.Run("storage that hangs under commits is said, with one commit waiting, and over when it comes back", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.create(manualLatency, probing(v1alpha1.StorageProbeManual))
+		w.until("Ready", w.ready)
+		w.settle()
+		hang := make(chan struct{})
+		w.database.set(func(f *fakeDatabases) { f.hang, f.commits = hang, 0 })
+		w.until("the hang is seen", func() bool { return !w.ready() })
+		g.Expect(w.step()).To(Succeed())
+		ready := w.condition(v1alpha1.ConditionReady)
+		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonStorageHangs))
+		g.Expect(ready.Message).To(MatchRegexp(`^DatabaseReady: the storage of PostgreSQL \(StorageClass local-path\) hangs: a commit has been waiting since 20..-`))
+		w.settle()
+		w.database.set(func(f *fakeDatabases) {
+			g.Expect(f.commits).To(Equal(1), "no commit is added to one that waits")
+			f.hang = nil
+		})
+		close(hang)
+		w.until("Ready again", w.ready)
+		w.settle()
+	})
 	t.Run("a new spec is not called Ready while the old Pods run", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)
 		w.create()

@@ -46,6 +46,10 @@ type fakeDatabases struct {
 	triggered         map[string]facts.Durability
 	durabilityErr     error
 	durabilityChanges []durability.Change
+	// hang, while it is set, keeps every commit waiting until it is closed.
+	hang chan struct{}
+	// commits counts those that were begun.
+	commits int
 }
 
 // databases are both edges to PostgreSQL.
@@ -67,6 +71,28 @@ func (f *fakeDatabases) Sample(_ context.Context, target stack.DatabaseTarget) (
 	f.sampled++
 	syncs := f.sampled * 72 * 24
 	return &facts.DatabaseSample{WALKnown: true, WALTimed: true, WALSyncs: syncs, WALSyncMicros: syncs * 10_000, JoinCollapseLimit: 4}, nil
+}
+
+// set changes it while the operator may be asking.
+func (f *fakeDatabases) set(change func(*fakeDatabases)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fakeDatabases) Commit(ctx context.Context, _ stack.DatabaseTarget) error {
+	f.mu.Lock()
+	hang := f.hang
+	f.commits++
+	f.mu.Unlock()
+	if hang == nil {
+		return nil
+	}
+	select {
+	case <-hang:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 func newFakeDatabases(server client.Client) *fakeDatabases {

@@ -127,6 +127,19 @@ func TestDatabaseEdge(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(after.WALBytes-before.WALBytes).To(BeNumerically(">", 21*24), "each of the 21 commits wrote its message")
 	})
+	t.Run("a commit reaches the disk though the role waits for none", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := conn.Exec(ctx, `ALTER ROLE authentik SET synchronous_commit = off`)
+		g.Expect(err).NotTo(HaveOccurred())
+		var before string
+		g.Expect(conn.QueryRow(ctx, `SELECT pg_current_wal_insert_lsn()::text`).Scan(&before)).To(Succeed())
+		g.Expect(database.Commit(ctx, target)).To(Succeed())
+		var flushed bool
+		g.Expect(conn.QueryRow(ctx, `SELECT pg_current_wal_flush_lsn() > $1::pg_lsn`, before).Scan(&flushed)).To(Succeed())
+		g.Expect(flushed).To(BeTrue())
+		_, err = conn.Exec(ctx, `ALTER ROLE authentik RESET synchronous_commit`)
+		g.Expect(err).NotTo(HaveOccurred())
+	})
 	t.Run("a database says what it has in force", func(t *testing.T) {
 		g := NewWithT(t)
 		facts, err := database.Observe(ctx, target)

@@ -83,7 +83,7 @@ func must[T any](value T, err error) T {
 // SetupWithManager has the manager run the reconciler.
 func (r *AuthStackReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.applier, r.analyses = kube.NewApplier(r.Client), newAnalyses(ctx)
+	r.applier, r.analyses, r.commits = kube.NewApplier(r.Client), newAnalyses(ctx), newCommits(ctx)
 	err := mgr.Add(manager.RunnableFunc(func(stop context.Context) error {
 		<-stop.Done()
 		cancel()
@@ -112,16 +112,17 @@ func (r *AuthStackReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	} {
 		b = b.Watches(obj, byLabel)
 	}
+	again := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, st *v1alpha1.AuthStack) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(st)}}
+	})
 	built, err := b.
 		Watches(&v1alpha1.LatencyTest{}, handler.EnqueueRequestsFromMapFunc(stackOfTest)).
 		Watches(&batchv1.Job{}, byLabel, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			return obj.GetLabels()[storage.ProbeLabel] != ""
 		}))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.stacksWithoutStorage)).
-		WatchesRawSource(source.Channel(r.analyses.finished, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, st *v1alpha1.AuthStack) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(st)}}
-			}))).
+		WatchesRawSource(source.Channel(r.analyses.finished, again)).
+		WatchesRawSource(source.Channel(r.commits.finished, again)).
 		Build(r)
 	if err != nil {
 		return err

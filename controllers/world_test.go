@@ -99,7 +99,7 @@ func ensureStorageClass(t testing.TB) {
 func (w *world) restart() {
 	w.stacks = &AuthStackReconciler{Images: stack.Images{Probe: "authstack.dev/probe:dev"}, Client: w.client, Reader: w.client, Recorder: w.events, Database: w.database, Logs: w.logs,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
-	w.stacks.applier, w.stacks.analyses = kube.NewApplier(w.client), newAnalyses(w.t.Context())
+	w.stacks.applier, w.stacks.analyses, w.stacks.commits = kube.NewApplier(w.client), newAnalyses(w.t.Context()), newCommits(w.t.Context())
 	w.tests = &LatencyTestReconciler{Client: w.client, Reader: w.client, Recorder: w.events, Logs: w.logs, Users: w.users, Database: w.database,
 		Now: func() time.Time { return w.now }, Random: rand.Reader}
 	w.tests.applier = kube.NewApplier(w.client)

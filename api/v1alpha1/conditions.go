@@ -35,7 +35,8 @@ const (
 	ConditionStalled = "Stalled"
 	// ConditionStorageReady is True when a StorageClass was found for what was asked.
 	ConditionStorageReady = "StorageReady"
-	// ConditionDatabaseReady is True when PostgreSQL answers a query of the product's role.
+	// ConditionDatabaseReady is True when PostgreSQL answers a query of the product's role, and while
+	// a commit that is made at each look comes back.
 	ConditionDatabaseReady = "DatabaseReady"
 	// ConditionCacheReady is True when Redis is up, or none is needed.
 	ConditionCacheReady = "CacheReady"
@@ -87,7 +88,7 @@ const (
 	// ReasonProbed: the storage was measured and nothing stands out. Where something does, the reason
 	// is the kind of the worst finding: TooFast, Falls, NotAsClaimed, Slow, LongTail, NoAESInstructions.
 	ReasonProbed = "Probed"
-	// ReasonStorageHangs: a write of the probe did not come back.
+	// ReasonStorageHangs: a write of the probe, or a commit of the database, did not come back.
 	ReasonStorageHangs = "StorageHangs"
 	// ReasonProbeFailed: the storage could not be measured; the message says why.
 	ReasonProbeFailed = "ProbeFailed"

@@ -30,6 +30,9 @@ type Stack struct {
 	Database *Database
 	// DatabaseError is why it did not answer, without anything secret.
 	DatabaseError string
+	// CommitHangsSince is when a commit began that has not come back yet, though its time is over; zero
+	// where commits come back. The database is not asked then.
+	CommitHangsSince time.Time
 	// RunningVersion of the identity provider according to status; empty before the first.
 	RunningVersion string
 	// MigratedVersion of the identity provider according to status: migrations done, ANALYZE run.

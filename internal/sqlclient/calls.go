@@ -53,3 +53,19 @@ func (c *Client) Analyze(ctx context.Context, target stack.DatabaseTarget) error
 	defer session.Close()
 	return session.Analyze(ctx)
 }
+
+// Commit connects and makes a commit that waits for the server's own disk, whatever the role is set to, and for no standby.
+// It writes a message into the WAL that nobody reads (pg_logical_emit_message, which every role may call), and no row. Once
+// connected only the context bounds it.
+func (c *Client) Commit(ctx context.Context, target stack.DatabaseTarget) error {
+	session, err := c.Connect(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if _, err := session.conn.Exec(ctx, `SET synchronous_commit = local`); err != nil {
+		return plain(err)
+	}
+	_, err = session.conn.Exec(ctx, `SELECT pg_catalog.pg_logical_emit_message(true, 'authstack', 'commit')`)
+	return plain(err)
+}

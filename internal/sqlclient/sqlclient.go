@@ -49,6 +49,8 @@ func (c *Client) Connect(ctx context.Context, target stack.DatabaseTarget) (*Ses
 		// sslmode=require encrypts and does not verify: the server's certificate is its own.
 		config.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	}
+	// A server that went away with its machine is noticed within 20 s, also by a question without a time limit.
+	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
 	config.RuntimeParams = map[string]string{"application_name": "authstack"}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	if c.Dial != nil {

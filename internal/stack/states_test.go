@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,16 @@ func TestStates(t *testing.T) {
 		"an external database's Secret is missing":               {external, func(in *stack.Input) { delete(in.Facts.Secrets, "db") }, database, v1alpha1.ReasonSecretMissing, false, "Secret db of spec.postgres.external.secretName does not exist", true},
 		"an external database's Secret lacks a key":              {external, func(in *stack.Input) { in.Facts.Secrets["db"] = secret("username", "x") }, database, v1alpha1.ReasonSecretMissing, false, "has no key password", true},
 		"PostgreSQL does not answer":                             {smallest, func(in *stack.Input) { in.Facts.Database, in.Facts.DatabaseError = nil, "connection refused" }, database, v1alpha1.ReasonDatabaseUnreachable, false, "connection refused", false},
+		"a commit hangs": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
+		}, database, v1alpha1.ReasonStorageHangs, false, "has been waiting since 2026-11-21T11:00:00Z; until the storage writes again nobody can log in", false},
+		"a commit hangs and PostgreSQL's Pod is not ready": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
+			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1}
+		}, database, v1alpha1.ReasonStorageHangs, false, "hangs", false},
+		"authentik while a commit hangs": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
+		}, idp, v1alpha1.ReasonDependencyNotReady, false, "waiting for DatabaseReady: the storage of PostgreSQL", false},
 		"PostgreSQL's Pod is not scheduled": {smallest, func(in *stack.Input) {
 			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1, Problem: "0/1 nodes are available: insufficient memory"}
 		}, database, v1alpha1.ReasonPodsFailing, false, "waiting for StatefulSet sso-postgres: 0 of 1 Pods ready: 0/1 nodes are available", false},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -183,7 +184,11 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	if err != nil {
 		return Result{}, fmt.Errorf("planning the %s database: %w", p.Provider(), err)
 	}
-	if result.State.Ready {
+	if hangs := in.Facts.CommitHangsSince; !hangs.IsZero() && !result.State.Stalled {
+		result.State = part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: a commit has been waiting since %s; "+
+			"until the storage writes again nobody can log in, and what was committed before is safe; on Ceph look at ceph status: are enough OSDs up?",
+			cmp.Or(stored.ClassName, "unknown"), hangs.UTC().Format(time.RFC3339)))
+	} else if result.State.Ready {
 		result.State = answered(in, p.product, p.Name())
 	}
 	return result, nil
