@@ -48,6 +48,10 @@ test-durability: ## Which commits wait for the WAL, and kill -9 under load, on a
 test-doubles: ## The doubles against the conformance suite, on a real PostgreSQL and Redis.
 	hack/test.sh doubles
 
+.PHONY: test-contract
+test-contract: ## What is asked of authentik's API against the client that each release publishes (from PyPI).
+	hack/test.sh contract
+
 .PHONY: test-loadtests
 test-loadtests: ## The k6 extension and the scenarios, with the real k6.
 	hack/test.sh loadtests

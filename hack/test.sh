@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
-# those that are named: unit verify lint api durability loadtests doubles devcluster e2e.
+# those that are named: unit verify lint api durability loadtests doubles contract devcluster e2e.
 # Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 export PATH="$root/bin:$PATH" CGO_ENABLED=0
 mkdir -p "$root/bin" "$root/out/test"
-all=(unit verify lint api durability loadtests doubles devcluster e2e)
+all=(unit verify lint api durability loadtests doubles contract devcluster e2e)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
@@ -35,6 +35,8 @@ stage_lint() { make --no-print-directory lint; }
 stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)") && (cd test/flux && go vet ./... && go test ./...); }
 stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
+# With the clients that authentik publishes, from PyPI.
+stage_contract() { packages && { python3 -m pip --version || "$root/hack/install-packages.sh" python3-pip; } && (cd hack/doubles && go vet -tags contract ./conformance && go test -tags contract -timeout 20m -count=1 -run TestContract -v ./conformance); }
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
 stage_e2e() { devcluster && hack/demo/run.sh && "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
 

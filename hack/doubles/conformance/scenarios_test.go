@@ -19,11 +19,7 @@ import (
 // TestScenarios runs the k6 scenarios against the double on a real PostgreSQL, with users and an application that the
 // operator's own edge to the admin API made, and removes both again.
 func TestScenarios(t *testing.T) {
-	k6 := filepath.Join(t.TempDir(), "k6")
-	build := exec.Command("go", "build", "-C", "../../../loadtests/k6", "-o", k6, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building k6: %v\n%s", err, out)
-	}
+	k6 := buildK6(t)
 	bin, pg := testenv.Build(t, "authentik"), testenv.StartPostgres(t)
 	type size map[string]any
 	forwardAuth := size{"name": "ForwardAuth", "iterations": 40, "warmUpIterations": 10, "virtualUsers": 1}
@@ -71,6 +67,16 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
+}
+
+func buildK6(t *testing.T) string {
+	t.Helper()
+	k6 := filepath.Join(t.TempDir(), "k6")
+	build := exec.Command("go", "build", "-C", "../../../loadtests/k6", "-o", k6, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building k6: %v\n%s", err, out)
+	}
+	return k6
 }
 
 // runScenarios runs the scripts of the repository as the operator's Job does.

@@ -123,12 +123,16 @@ func (u *user) json() map[string]any {
 }
 
 // page wraps results as authentik's paginator does.
-func page(results []any) map[string]any {
+func (s *Server) page(results []any) map[string]any {
 	if results == nil {
 		results = []any{}
 	}
 	n := len(results)
-	return map[string]any{"pagination": map[string]any{"next": 0, "previous": 0, "count": n, "current": 1, "total_pages": 1, "start_index": min(1, n), "end_index": n}, "autocomplete": map[string]any{}, "results": results}
+	answer := map[string]any{"pagination": map[string]any{"next": 0, "previous": 0, "count": n, "current": 1, "total_pages": 1, "start_index": min(1, n), "end_index": n}, "results": results}
+	if s.cfg.Autocomplete {
+		answer["autocomplete"] = map[string]any{}
+	}
+	return answer
 }
 
 // me is GET /core/users/me/: 25 statements; by cookie the session is marked modified and saved, one commit.
@@ -228,7 +232,7 @@ func (s *Server) tokens(c *call) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, page(out))
+	writeJSON(c.w, http.StatusOK, s.page(out))
 	return nil
 }
 
@@ -247,7 +251,7 @@ func (s *Server) groups(c *call) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, page(out))
+	writeJSON(c.w, http.StatusOK, s.page(out))
 	return nil
 }
 
@@ -265,6 +269,6 @@ func (s *Server) blueprints(c *call) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, page(out))
+	writeJSON(c.w, http.StatusOK, s.page(out))
 	return nil
 }

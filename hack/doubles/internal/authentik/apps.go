@@ -66,7 +66,7 @@ func (s *Server) applications(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, page(apps))
+	writeJSON(w, http.StatusOK, s.page(apps))
 }
 
 // listApplications runs the first big query for its planning and its rows' keys, and reads what the answer needs.

@@ -33,7 +33,7 @@ func (s *Server) flows(c *call) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, page(out))
+	writeJSON(c.w, http.StatusOK, s.page(out))
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (s *Server) proxyProviders(c *call) error {
 		if err != nil {
 			return err
 		}
-		writeJSON(c.w, http.StatusOK, page(out))
+		writeJSON(c.w, http.StatusOK, s.page(out))
 		return nil
 	case http.MethodPost:
 	default:
@@ -259,7 +259,7 @@ func (s *Server) outposts(c *call) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(c.w, http.StatusOK, page(list))
+	writeJSON(c.w, http.StatusOK, s.page(list))
 	return nil
 }
 

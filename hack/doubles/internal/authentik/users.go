@@ -68,7 +68,7 @@ func (s *Server) users(c *call) error {
 		if err != nil {
 			return err
 		}
-		writeJSON(c.w, http.StatusOK, page(out))
+		writeJSON(c.w, http.StatusOK, s.page(out))
 		return nil
 	case http.MethodPost:
 		return s.createUser(c)

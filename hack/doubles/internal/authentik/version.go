@@ -20,6 +20,7 @@ type Behaviour struct {
 	FlushOnLogin    bool // before 2026.5.4: saving last_login deletes everybody's app-list and policy entries
 	UTF8Only        bool // from 2025.8
 	Iterations      int  // PBKDF2-SHA256: Django 5.2 has 1,000,000, Django 5.1 870,000
+	Autocomplete    bool // from 2025.8: a page of the API names what its search completes
 	Direct          bool // from 2026.8: POSTGRESQL__DIRECT__* for LISTEN and locks
 	ListenAny6      bool // from 2026.5 the default address is [::]
 	SignedOutpost   bool // from 2026.8: the outpost (in Rust) signs its cookie and stores each session that it begins
@@ -60,6 +61,7 @@ func BehaviourOf(version string) (Behaviour, error) {
 		TasksInDB:    at(2025, 8, 0),
 		FlushOnLogin: !at(2026, 5, 4),
 		UTF8Only:     at(2025, 8, 0),
+		Autocomplete: at(2025, 8, 0),
 		Iterations:   1_000_000,
 		ListenAny6:   at(2026, 5, 0),
 		Direct:       at(2026, 8, 0),
