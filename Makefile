@@ -49,7 +49,7 @@ test-doubles: ## The doubles against the conformance suite, on a real PostgreSQL
 	hack/test.sh doubles
 
 .PHONY: test-contract
-test-contract: ## What is asked of authentik's API against the client that each release publishes (from PyPI).
+test-contract: ## authentik's API by the client that each release publishes, and the commits of what it is built on (from PyPI).
 	hack/test.sh contract
 
 .PHONY: test-loadtests

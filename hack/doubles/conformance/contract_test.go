@@ -85,7 +85,7 @@ func recorder(t *testing.T, to, file string) string {
 // install puts Python packages into a folder.
 func install(t *testing.T, folder string, what ...string) {
 	t.Helper()
-	args := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--target", folder}, what...)
+	args := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--target", folder}, what...)
 	if out, err := exec.Command("python3", args...).CombinedOutput(); err != nil {
 		t.Fatalf("python3 %s: %v (on Debian, apt-get install python3-pip)\n%s", strings.Join(args, " "), err, out)
 	}
