@@ -191,6 +191,8 @@ type fakeUsers struct {
 	// outpost does not answer for one yet.
 	apps map[string]string
 	slow int
+	// clients are the clients of OpenID Connect by the name of their application.
+	clients map[string]idp.OIDC
 }
 
 func (f *fakeUsers) EnsureForwardAuth(_ context.Context, _, _ string, app idp.ForwardAuth) error {
@@ -215,6 +217,28 @@ func (f *fakeUsers) RemoveForwardAuth(_ context.Context, _, _, name string) erro
 	defer f.mu.Unlock()
 	if f.err == nil {
 		delete(f.apps, name)
+	}
+	return f.err
+}
+
+func (f *fakeUsers) EnsureOIDC(_ context.Context, _, _ string, app idp.OIDC) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if f.clients == nil {
+		f.clients = map[string]idp.OIDC{}
+	}
+	f.clients[app.Name] = app
+	return nil
+}
+
+func (f *fakeUsers) RemoveOIDC(_ context.Context, _, _, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		delete(f.clients, name)
 	}
 	return f.err
 }

@@ -45,6 +45,8 @@ type Users interface {
 	RemoveUsers(ctx context.Context, baseURL, token, prefix string) error
 	EnsureForwardAuth(ctx context.Context, baseURL, token string, app idp.ForwardAuth) error
 	RemoveForwardAuth(ctx context.Context, baseURL, token, name string) error
+	EnsureOIDC(ctx context.Context, baseURL, token string, app idp.OIDC) error
+	RemoveOIDC(ctx context.Context, baseURL, token, name string) error
 }
 
 // LatencyTestReconciler measures stacks.
@@ -165,6 +167,9 @@ func (t *run) settled() bool {
 // resolve fills in what the run is made of.
 func (t *run) resolve() (err error) {
 	if t.plan, err = latency.Resolve(t.test, t.stack); err != nil {
+		return err
+	}
+	if _, err = t.plan.Client(); err != nil {
 		return err
 	}
 	t.target, err = stack.LatencyTarget(t.stack)

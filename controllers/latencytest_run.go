@@ -106,9 +106,9 @@ func (r *LatencyTestReconciler) create(ctx context.Context, t *run, obj client.O
 	return nil
 }
 
-// objects of a repeat, with the users in place that they log in as and the application that they ask for.
+// objects of a repeat, with the users in place that they log in as and the applications that they ask for.
 func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int32) ([]client.Object, error) {
-	users, err := r.users(ctx, t, repeat)
+	secret, err := r.credentials(ctx, t, repeat)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (r *LatencyTestReconciler) objects(ctx context.Context, t *run, repeat int3
 		return nil, err
 	}
 	objects := latency.Objects(latency.JobInput{
-		Test: t.test, Plan: t.plan, Script: script, Users: users, Image: r.Images.OrDefault().K6, ImagePullPolicy: r.ImagePullPolicy,
+		Test: t.test, Plan: t.plan, Script: script, Credentials: secret, Image: r.Images.OrDefault().K6, ImagePullPolicy: r.ImagePullPolicy,
 		Run: t.number, Repeat: repeat,
 		Target: latency.Target{
 			Provider: t.target.Provider, Version: t.target.Version, BaseURL: t.target.BaseURL,

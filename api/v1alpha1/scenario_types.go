@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ScenarioName is a thing that people do with a stack and that a k6 script repeats.
-// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth;Throughput;Script
+// +kubebuilder:validation:Enum=Login;Dashboard;ForwardAuth;OIDC;Throughput;Script
 type ScenarioName string
 
 // The scenarios.
@@ -19,6 +19,11 @@ const (
 	// a proxy provider on the embedded outpost, and removes it afterwards; an outpost that was never
 	// told where people reach authentik is told https://HOST, and that stays.
 	ScenarioForwardAuth ScenarioName = "ForwardAuth"
+	// ScenarioOIDC is OpenID Connect's code flow by a person with a session (authorization, token,
+	// userinfo; together the endpoint code-flow), the published keys (jwks) and the renewal of an
+	// application's tokens (refresh). For authentik the test makes a provider and an application, and
+	// removes them afterwards; Authelia has its clients in its configuration, and oidc names one.
+	ScenarioOIDC ScenarioName = "OIDC"
 	// ScenarioThroughput asks for the login page over a number of connections (virtualUsers) for a
 	// time, as hey and wrk do: how many answers and bytes a second, and how long each took.
 	ScenarioThroughput ScenarioName = "Throughput"
@@ -39,6 +44,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(self.iterations) && has(self.duration))",message="set one of iterations (a number) and duration (a time)"
 // +kubebuilder:validation:XValidation:rule="has(self.script) || self.name != 'Script'",message="scenario Script needs the ConfigMap that the script is in; write script: {configMapRef: {name: NAME, key: KEY}}"
 // +kubebuilder:validation:XValidation:rule="!has(self.script) || self.name == 'Script'",message="only scenario Script has a script of its own; write name: Script, or remove script"
+// +kubebuilder:validation:XValidation:rule="!has(self.oidc) || self.name == 'OIDC'",message="oidc names the client of the scenario OIDC; remove it, or write name: OIDC"
 // +kubebuilder:validation:XValidation:rule="!(has(self.rateStepsPerMinute) && has(self.iterations))",message="the steps of rateStepsPerMinute last for a time each; write duration (of one step) in place of iterations"
 type Scenario struct {
 	// Name of the scenario.
@@ -46,15 +52,15 @@ type Scenario struct {
 	Name ScenarioName `json:"name"`
 
 	// Iterations that are measured, over all virtual users, after the warm-up. Default: 60 for
-	// Login and Script, 30 for Dashboard (each sixteen requests), 600 for ForwardAuth; more where an objective's
-	// percentile needs more.
+	// Login and Script, 30 for Dashboard (each sixteen requests), 600 for ForwardAuth, 120 for OIDC; more where
+	// an objective's percentile needs more.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Iterations *int32 `json:"iterations,omitempty"`
 
 	// WarmUpIterations that are run first and left out. Default: 12 for Login (Authelia's login
-	// delay needs ten per replica to settle), 4 for Dashboard, 30 for ForwardAuth, 6 for Script.
+	// delay needs ten per replica to settle) and OIDC, 4 for Dashboard, 30 for ForwardAuth, 6 for Script.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
@@ -100,6 +106,21 @@ type Scenario struct {
 	// (New: DNS, TCP and TLS are then in every figure). Default: Reuse.
 	// +optional
 	Connections ConnectionMode `json:"connections,omitempty"`
+
+	// OIDC is the client of the scenario OIDC on Authelia, whose clients stand in its configuration. On
+	// authentik the test makes its own.
+	// +optional
+	OIDC *OIDCClient `json:"oidc,omitempty"`
+}
+
+// OIDCClient is a client of OpenID Connect.
+type OIDCClient struct {
+	// ClientSecretRef names a Secret of this namespace with the keys client_id, client_secret and
+	// redirect_uri. The client has the scopes openid, profile, email and offline_access, the grant types
+	// authorization_code and refresh_token, consent_mode implicit, and shows its secret by
+	// client_secret_basic. The redirect URI is never asked for.
+	// +required
+	ClientSecretRef LocalReference `json:"clientSecretRef"`
 }
 
 // ConnectionMode says whether requests share connections.

@@ -36,7 +36,8 @@ func (l *localTarget) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.version, "provider-version", "", "with --url: its version, for the report")
 	flags.StringVar(&l.host, "host", "", "with --url: the name that people use, where the address has another one")
 	flags.StringVar(&l.protectedHost, "forward-auth-host", "", "with --url: the application that forward auth is asked for. Default on Authelia: authstack-latency. and the parent domain of the host")
-	flags.StringVar(&l.credentials, "credentials", "", `with --url: file with {"users": [{"username": "…", "password": "…"}]}. Default: AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD of the environment`)
+	flags.StringVar(&l.credentials, "credentials", "", `with --url: file with {"users": [{"username": "…", "password": "…"}]}, and for OIDC "oidc": {"clientID": "…", "clientSecret": "…", "redirectURI": "…", "application": "…"}. `+
+		"Default: AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD of the environment, and AUTHSTACK_OIDC_CLIENT_ID, _CLIENT_SECRET, _REDIRECT_URI and, for authentik, _APPLICATION")
 	flags.StringVar(&l.k6, "k6", "", "with --url: path of k6 with this project's output. Default: authstack-k6 or k6 on the PATH")
 }
 
@@ -60,28 +61,41 @@ func (l *localTarget) target() (latency.Target, error) {
 	return latency.Target{Provider: l.provider, Version: l.version, BaseURL: u.Scheme + "://" + u.Host, Host: host, ForwardAuthHost: protected}, nil
 }
 
-// users come from a file or the environment.
-func (l *localTarget) users() ([]latency.User, error) {
+// secrets come from a file or the environment.
+func (l *localTarget) secrets() (latency.Credentials, error) {
 	if l.credentials != "" {
+		var file latency.Credentials
 		content, err := os.ReadFile(l.credentials)
 		if err != nil {
-			return nil, err
-		}
-		var file struct {
-			Users []latency.User `json:"users"`
+			return file, err
 		}
 		// The error would quote the file, and with it a password.
 		incomplete := func(u latency.User) bool { return u.Username == "" || u.Password == "" }
 		if json.Unmarshal(content, &file) != nil || len(file.Users) == 0 || slices.ContainsFunc(file.Users, incomplete) {
-			return nil, fmt.Errorf(`--credentials %s: it must hold {"users": [{"username": "…", "password": "…"}]}`, l.credentials)
+			return latency.Credentials{}, fmt.Errorf(`--credentials %s: it must hold {"users": [{"username": "…", "password": "…"}]}`, l.credentials)
 		}
-		return file.Users, nil
+		return file, nil
 	}
 	user := latency.User{Username: os.Getenv("AUTHSTACK_USERNAME"), Password: os.Getenv("AUTHSTACK_PASSWORD")}
 	if user.Username == "" || user.Password == "" {
-		return nil, errors.New("set AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD to a user without a second factor, or name a file with --credentials")
+		return latency.Credentials{}, errors.New("set AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD to a user without a second factor, or name a file with --credentials")
 	}
-	return []latency.User{user}, nil
+	client := latency.OIDCClient{ClientID: os.Getenv("AUTHSTACK_OIDC_CLIENT_ID"), ClientSecret: os.Getenv("AUTHSTACK_OIDC_CLIENT_SECRET"),
+		RedirectURI: os.Getenv("AUTHSTACK_OIDC_REDIRECT_URI"), Application: os.Getenv("AUTHSTACK_OIDC_APPLICATION")}
+	return latency.Credentials{Users: []latency.User{user}, OIDC: &client}, nil
+}
+
+// checkClient refuses a client that the scenario OIDC cannot use.
+func checkClient(provider string, client *latency.OIDCClient) error {
+	if client == nil || client.ClientID == "" || client.ClientSecret == "" || client.RedirectURI == "" {
+		return errors.New("scenario OIDC signs in to a client: set AUTHSTACK_OIDC_CLIENT_ID, AUTHSTACK_OIDC_CLIENT_SECRET and AUTHSTACK_OIDC_REDIRECT_URI, " +
+			"or write oidc with clientID, clientSecret and redirectURI into the file of --credentials; in a cluster a LatencyTest of authentik makes one")
+	}
+	if provider == latency.Authentik && client.Application == "" {
+		return errors.New("scenario OIDC checks the issuer of ID tokens, and authentik names it after the application: set AUTHSTACK_OIDC_APPLICATION to its slug, " +
+			"or write application beside clientID into the file of --credentials")
+	}
+	return nil
 }
 
 func (l *localTarget) binary() (string, error) {
@@ -121,8 +135,13 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 		_, err := fmt.Fprintf(a.Out, "k6 would run against %s (%s, as %s):\n%s", target.BaseURL, target.Provider, target.Host, describePlan(plan))
 		return nil, err
 	}
-	users, err := l.users()
+	secret, err := l.secrets()
 	if err != nil {
+		return nil, err
+	}
+	if !plan.Asks(v1alpha1.ScenarioOIDC) {
+		secret.OIDC = nil
+	} else if err := checkClient(target.Provider, secret.OIDC); err != nil {
 		return nil, err
 	}
 	binary, err := l.binary()
@@ -133,7 +152,7 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	evidence := latency.Evidence{Outside: true}
 	var runs []*result.Run
 	for range plan.Repeats {
-		run, job, err := a.runK6(ctx, binary, plan, target, users)
+		run, job, err := a.runK6(ctx, binary, plan, target, secret)
 		if err != nil {
 			return nil, err
 		}
@@ -184,14 +203,14 @@ func describePlan(plan *latency.Plan) string {
 const localRun = "local"
 
 // runK6 starts k6 in a folder that only this user can read, and that is gone afterwards.
-func (a *App) runK6(ctx context.Context, binary string, plan *latency.Plan, target latency.Target, users []latency.User) (*result.Run, latency.JobOutcome, error) {
+func (a *App) runK6(ctx context.Context, binary string, plan *latency.Plan, target latency.Target, secret latency.Credentials) (*result.Run, latency.JobOutcome, error) {
 	job := latency.JobOutcome{Name: localRun}
 	folder, err := os.MkdirTemp("", "authstack-")
 	if err != nil {
 		return nil, job, err
 	}
 	defer os.RemoveAll(folder)
-	run := latency.Local(folder, localRun, plan, target, users)
+	run := latency.Local(folder, localRun, plan, target, secret)
 	for path, text := range run.Files {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, job, err
@@ -238,15 +257,15 @@ func (a *App) runK6(ctx context.Context, binary string, plan *latency.Plan, targ
 	found, err := result.Read(bytes.NewReader(append(stdout.Bytes(), stderr.Bytes()...)))
 	job.LogError = err
 	if err != nil || code != 0 {
-		a.quote(stderr.String(), users)
+		a.quote(stderr.String(), secret)
 	}
 	return found, job, nil
 }
 
-// quote shows the end of what k6 said, without the users' passwords should it ever say one.
-func (a *App) quote(text string, users []latency.User) {
-	for _, u := range users {
-		text = strings.ReplaceAll(text, u.Password, "…")
+// quote shows the end of what k6 said, without the passwords should it ever say one.
+func (a *App) quote(text string, secret latency.Credentials) {
+	for _, value := range secret.Secrets() {
+		text = strings.ReplaceAll(text, value, "…")
 	}
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
 	for _, line := range lines[max(0, len(lines)-10):] {

@@ -12,7 +12,8 @@ import (
 	"authstack.dev/authstack/api/v1alpha1"
 )
 
-var scenarioNames = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput}
+var scenarioNames = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth,
+	v1alpha1.ScenarioOIDC, v1alpha1.ScenarioThroughput}
 
 // parseScenario reads NAME, NAME=ITERATIONS or NAME=DURATION. Names may be written in any case.
 func parseScenario(text string, users int32) (v1alpha1.Scenario, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,18 +22,19 @@ import (
 type measurement struct {
 	scenarios, objectives []string
 	users, repeats        int32
-	name                  string
+	name, client          string
 	timeout               time.Duration
 	remove, dryRun        bool
 }
 
 func (m *measurement) flags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&m.scenarios, "scenario", nil, "scenario to run, with its iterations or its length if not the default: Login, Dashboard, ForwardAuth, Throughput, "+
+	flags.StringArrayVar(&m.scenarios, "scenario", nil, "scenario to run, with its iterations or its length if not the default: Login, Dashboard, ForwardAuth, OIDC, Throughput, "+
 		"Login=200, Login=5m; may be given several times. Default: those of the objectives, and Login")
 	flags.StringArrayVar(&m.objectives, "objective", nil, "what is fast enough, as SCENARIO[/ENDPOINT]:pN<DURATION, for example 'Login:p95<800ms'; may be given several times. Default: those of the stack")
 	flags.Int32Var(&m.users, "virtual-users", 0, "virtual users at once, for the scenarios that --scenario names. Default: 1")
 	flags.Int32Var(&m.repeats, "repeats", 0, "times that the scenarios are run. Default: 1")
 	flags.StringVar(&m.name, "name", "", "name of the LatencyTest. Default: the stack's and a few random letters")
+	flags.StringVar(&m.client, "oidc-client-secret", "", "for OIDC on Authelia: the Secret with client_id, client_secret and redirect_uri of a client in Authelia's configuration")
 	flags.DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for the verdict")
 	flags.BoolVar(&m.remove, "rm", false, "remove the LatencyTest, and with it the kept result, once it was shown")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "print what would be made, and make nothing")
@@ -54,7 +56,13 @@ func (m *measurement) object(namespace, stack string) (*v1alpha1.LatencyTest, er
 		if err != nil {
 			return nil, err
 		}
+		if s.Name == v1alpha1.ScenarioOIDC && m.client != "" {
+			s.OIDC = &v1alpha1.OIDCClient{ClientSecretRef: v1alpha1.LocalReference{Name: m.client}}
+		}
 		test.Spec.Scenarios = append(test.Spec.Scenarios, s)
+	}
+	if m.client != "" && !slices.ContainsFunc(test.Spec.Scenarios, func(s v1alpha1.Scenario) bool { return s.OIDC != nil }) {
+		return nil, errors.New("--oidc-client-secret belongs to the scenario OIDC: add --scenario OIDC")
 	}
 	if m.users > 0 && len(m.scenarios) == 0 {
 		return nil, errors.New("--virtual-users belongs to scenarios: name them with --scenario, for example --scenario Login")

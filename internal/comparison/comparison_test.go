@@ -100,6 +100,7 @@ func TestWhatCannotBeComparedIsRefused(t *testing.T) {
 		"a deletion policy":                     {[]string{"", `{"deletionPolicy":"Retain"}`}, "", "remove deletionPolicy"},
 		"a suspended variant":                   {[]string{"", `{"suspend":true}`}, "", "remove suspend"},
 		"a scenario that a variant cannot have": {[]string{"", `{"authentik":null,"authelia":{"version":"4.39.20","users":{}}}`}, v1alpha1.ScenarioDashboard, "variant v1: scenario Dashboard"},
+		"OIDC of Authelia":                      {[]string{"", `{"authentik":null,"authelia":{"version":"4.39.20","users":{}}}`}, v1alpha1.ScenarioOIDC, "variant v1: scenario OIDC needs a client"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := variants("v0", row.patches[0], "v1", row.patches[1])

@@ -151,7 +151,13 @@ func (p *Plan) variant(given *v1alpha1.ComparisonVariant, base *v1alpha1.AuthSta
 		ObjectMeta: metav1.ObjectMeta{Namespace: variant.Namespace, Name: base.Name, Labels: Labels(p.comparison, given.Name)},
 		Spec:       *spec,
 	}
-	variant.Measurement, err = latency.Resolve(p.test(variant, Slot{}), variant.Stack)
+	if variant.Measurement, err = latency.Resolve(p.test(variant, Slot{}), variant.Stack); err != nil {
+		return variant, err
+	}
+	if spec.Authelia != nil && variant.Measurement.Asks(v1alpha1.ScenarioOIDC) {
+		return variant, errors.New("scenario OIDC needs a client in Authelia's configuration, and its Secret is not copied to other namespaces; measure it by a LatencyTest, or write Login or ForwardAuth")
+	}
+	_, err = variant.Measurement.Client()
 	return variant, err
 }
 

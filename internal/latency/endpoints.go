@@ -36,6 +36,8 @@ func endpoints(provider string, scenario v1alpha1.ScenarioName) []endpoint {
 	case scenario == v1alpha1.ScenarioDashboard:
 		return []endpoint{{"dashboard-parallel", 10}, {"dashboard-sequential", 10},
 			{"applications-parallel", 80}, {"applications-sequential", 80}}
+	case scenario == v1alpha1.ScenarioOIDC:
+		return []endpoint{{"code-flow", 10}, {"authorization", 10}, {"token", 10}, {"userinfo", 10}, {"refresh", 10}, {"jwks", 10}}
 	case scenario == v1alpha1.ScenarioThroughput:
 		return []endpoint{{"throughput", 10}, {"page", 10}}
 	case scenario == v1alpha1.ScenarioForwardAuth:
@@ -45,7 +47,7 @@ func endpoints(provider string, scenario v1alpha1.ScenarioName) []endpoint {
 }
 
 // Wholes are the endpoints that stand for a scenario as a person meets it: the login, the two streams of
-// the dashboard, the question of a reverse proxy. None where the product does not have the scenario.
+// the dashboard, the question of a reverse proxy, the way into an application. None where the product does not have the scenario.
 func Wholes(provider string, scenario v1alpha1.ScenarioName) []string {
 	known := endpoints(provider, scenario)
 	switch {
@@ -60,6 +62,12 @@ func Wholes(provider string, scenario v1alpha1.ScenarioName) []string {
 // Asks is whether the plan runs a scenario.
 func (p *Plan) Asks(name v1alpha1.ScenarioName) bool {
 	return slices.ContainsFunc(p.Scenarios, func(s v1alpha1.Scenario) bool { return s.Name == name })
+}
+
+// OIDCRedirectURI is where the browser of an OIDC client that the operator makes is sent back to. Nobody
+// asks for it: a run ends there.
+func OIDCRedirectURI(name, host string) string {
+	return "https://" + ForwardAuthHost(name, host) + "/callback"
 }
 
 // ForwardAuthHost is the name of the application whose forward-auth check is measured on authentik: a

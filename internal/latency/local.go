@@ -17,10 +17,10 @@ type LocalRun struct {
 
 // Local is the run of a plan against a target that the caller names, by k6 with the output authstack.
 // Its files lie in folder, an absolute path, since k6 takes others from where a script lies.
-func Local(folder, id string, plan *Plan, target Target, users []User) LocalRun {
+func Local(folder, id string, plan *Plan, target Target, secret Credentials) LocalRun {
 	planPath, credentials := filepath.Join(folder, "plan.json"), filepath.Join(folder, "credentials.json")
 	run := LocalRun{
-		Files:       map[string]string{planPath: planJSON(id, plan, target), credentials: mustJSON(credentialsFile{Users: users})},
+		Files:       map[string]string{planPath: planJSON(id, plan, target), credentials: mustJSON(secret)},
 		Arguments:   []string{"run", "--quiet", "--no-color", "--out", "authstack", filepath.Join(folder, "scripts", scenarios.Main)},
 		Environment: []string{"AUTHSTACK_PLAN=" + planPath, "AUTHSTACK_CREDENTIALS=" + credentials},
 	}

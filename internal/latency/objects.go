@@ -40,9 +40,8 @@ type JobInput struct {
 	Plan   *Plan
 	Target Target
 	// Script is the user's own script that the plan runs; nil for a plan of this project's scenarios.
-	Script *Script
-	// Users to log in as. They go into a Secret and nowhere else.
-	Users []User
+	Script      *Script
+	Credentials Credentials
 	// Image of k6 with the output extension.
 	Image           string
 	ImagePullPolicy corev1.PullPolicy
@@ -91,7 +90,7 @@ func Objects(in JobInput) []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: *meta.DeepCopy(),
 			Type:       corev1.SecretTypeOpaque,
-			Data:       map[string][]byte{"credentials.json": []byte(mustJSON(credentialsFile{Users: in.Users}))},
+			Data:       map[string][]byte{"credentials.json": []byte(mustJSON(in.Credentials))},
 		},
 	}
 	if in.Script != nil {

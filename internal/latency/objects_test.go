@@ -26,7 +26,8 @@ func input(t *testing.T) JobInput {
 	}
 	return JobInput{Test: test, Plan: plan, Image: "authstack.dev/k6:dev", Run: 123456, Repeat: 20,
 		Target: Target{Provider: Authentik, Version: "2025.12.4", BaseURL: "http://demo.sso.svc:9000", Host: "sso.example.com"},
-		Users:  []User{{Username: "canary-user", Password: "canary-password"}}}
+		Credentials: Credentials{Users: []User{{Username: "canary-user", Password: "canary-password"}},
+			OIDC: &OIDCClient{ClientID: "probe", ClientSecret: "canary-client-secret", RedirectURI: "https://probe.example.com/callback", Application: "probe"}}}
 }
 
 func made(t *testing.T, in JobInput) (*corev1.ConfigMap, *corev1.Secret, *batchv1.Job) {
@@ -43,8 +44,8 @@ func TestCredentialsAreInTheSecretAlone(t *testing.T) {
 			t.Errorf("%T holds a credential", object)
 		}
 	}
-	var credentials struct{ Users []User }
-	if err := json.Unmarshal(secret.Data["credentials.json"], &credentials); err != nil || credentials.Users[0].Password != "canary-password" {
+	var credentials Credentials
+	if err := json.Unmarshal(secret.Data["credentials.json"], &credentials); err != nil || credentials.Users[0].Password != "canary-password" || credentials.OIDC.ClientSecret != "canary-client-secret" {
 		t.Errorf("credentials.json: %v, %v", credentials, err)
 	}
 }

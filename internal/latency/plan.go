@@ -42,9 +42,3 @@ type Target struct {
 	// ForwardAuthHost.
 	ForwardAuthHost string
 }
-
-// User is a test user. There may be several; they take turns.
-type User struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}

@@ -39,11 +39,6 @@ type planScenario struct {
 	Connections        v1alpha1.ConnectionMode `json:"connections,omitempty"`
 }
 
-// credentialsFile is credentials.json.
-type credentialsFile struct {
-	Users []User `json:"users"`
-}
-
 // stopMargin is how much earlier than the Job's deadline k6 itself stops: a Job past its deadline has
 // its Pod removed, and the log with the result goes with it.
 const stopMargin = 30 * time.Second

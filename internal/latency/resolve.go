@@ -36,6 +36,7 @@ var defaultSizes = map[v1alpha1.ScenarioName]size{
 	v1alpha1.ScenarioLogin:       {60, 12},
 	v1alpha1.ScenarioDashboard:   {30, 4},
 	v1alpha1.ScenarioForwardAuth: {600, 30},
+	v1alpha1.ScenarioOIDC:        {120, 12},
 	v1alpha1.ScenarioThroughput:  {600, 50},
 	v1alpha1.ScenarioScript:      {60, 6},
 }
@@ -44,7 +45,8 @@ var defaultSizes = map[v1alpha1.ScenarioName]size{
 const defaultDuration = 30 * time.Second
 
 // order in which scenarios run: Login first, since its warm-up warms what the others need too.
-var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth, v1alpha1.ScenarioThroughput, v1alpha1.ScenarioScript}
+var order = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth,
+	v1alpha1.ScenarioOIDC, v1alpha1.ScenarioThroughput, v1alpha1.ScenarioScript}
 
 // Resolve fills in the defaults of a test of this stack. Its error is a sentence for the status that
 // says what to write instead; only a change of the test or of the stack helps.
@@ -121,7 +123,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 func supported(provider string, name v1alpha1.ScenarioName) error {
 	switch {
 	case len(endpoints(provider, name)) == 0:
-		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth, Throughput or Script", name)
+		return fmt.Errorf("scenario %s is not known; write Login, Dashboard, ForwardAuth, OIDC, Throughput or Script", name)
 	case provider == Authelia && name == v1alpha1.ScenarioDashboard:
 		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
 	}
@@ -173,7 +175,7 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 	}
 	// Each virtual user's first iteration opens its connections.
 	def.warmUp = max(def.warmUp, users)
-	out := v1alpha1.Scenario{Name: s.Name, VirtualUsers: &users, Connections: s.Connections,
+	out := v1alpha1.Scenario{Name: s.Name, VirtualUsers: &users, Connections: s.Connections, OIDC: s.OIDC,
 		RatePerMinute: s.RatePerMinute, RateStepsPerMinute: s.RateStepsPerMinute, Duration: s.Duration, Script: s.Script}
 	if out.Connections == "" {
 		out.Connections = v1alpha1.ConnectionsReuse

@@ -133,6 +133,10 @@ func TestResolve(t *testing.T) {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("ForwardAuth", "", 95, time.Second)}},
 			want: "Login 60+12×1, ForwardAuth 600+30×1", objectives: "ForwardAuth/authorised",
 		},
+		"OIDC is judged by the whole code flow": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("OIDC", "", 95, time.Second), objective("OIDC", "refresh", 99, time.Second)}},
+			want: "Login 60+12×1, OIDC 313+12×1", objectives: "OIDC/code-flow OIDC/refresh",
+		},
 		"an endpoint that does not exist is refused with those that do": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "firstfactor", 95, time.Second)}},
 			refusal: "write one of login, identification-get",
@@ -225,5 +229,34 @@ func TestForwardAuthHost(t *testing.T) {
 		if got := ForwardAuthHost("probe", host); got != want {
 			t.Errorf("beside %s it is %s, want %s", host, got, want)
 		}
+	}
+}
+
+func TestClient(t *testing.T) {
+	given := &v1alpha1.OIDCClient{ClientSecretRef: v1alpha1.LocalReference{Name: "mine"}}
+	for name, row := range map[string]struct {
+		stack   *v1alpha1.AuthStack
+		spec    v1alpha1.Scenario
+		want    *v1alpha1.OIDCClient
+		refusal string
+	}{
+		"none without the scenario":        {stack: authelia(1), spec: v1alpha1.Scenario{Name: "Login"}},
+		"authentik's is made":              {stack: authentik(), spec: v1alpha1.Scenario{Name: "OIDC"}},
+		"authentik takes none":             {stack: authentik(), spec: v1alpha1.Scenario{Name: "OIDC", OIDC: given}, refusal: "remove oidc"},
+		"Authelia's is named":              {stack: authelia(1), spec: v1alpha1.Scenario{Name: "OIDC", OIDC: given}, want: given},
+		"Authelia without one is refused":  {stack: authelia(1), spec: v1alpha1.Scenario{Name: "OIDC"}, refusal: "declare the client in the AuthStack's spec.authelia.extraConfig"},
+		"the refusal says which keys":      {stack: authelia(1), spec: v1alpha1.Scenario{Name: "OIDC"}, refusal: "client_id, client_secret and redirect_uri"},
+		"the refusal shows the whole line": {stack: authelia(1), spec: v1alpha1.Scenario{Name: "OIDC"}, refusal: "[{name: OIDC, oidc: {clientSecretRef: {name: latency-client}}}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := Resolve(&v1alpha1.LatencyTest{Spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{row.spec}}}, row.stack)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := plan.Client()
+			if got != row.want || (err == nil) != (row.refusal == "") || err != nil && !strings.Contains(err.Error(), row.refusal) {
+				t.Errorf("client %v, %v", got, err)
+			}
+		})
 	}
 }

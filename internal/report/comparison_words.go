@@ -12,6 +12,7 @@ import (
 // wholeNames are the wholes as people call them.
 var wholeNames = map[string]string{
 	"login": "Login", "dashboard-sequential": "Dashboard ×8 in sequence", "dashboard-parallel": "Dashboard ×8 parallel", "authorised": "ForwardAuth",
+	"code-flow": "OIDC code flow",
 }
 
 func wholeName(endpoint string) string {

@@ -69,6 +69,8 @@ type plan struct {
 	MaxDurationSeconds int        `json:"maxDurationSeconds"`
 	Pods               int        `json:"pods,omitempty"`
 	Scenarios          []scenario `json:"scenarios"`
+	// client of OpenID Connect, which goes to the credentials.
+	client map[string]string
 }
 
 func authentikPlan(baseURL string, scenarios ...scenario) plan {
@@ -111,7 +113,11 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 	}
 	planText, _ := json.Marshal(p)
 	write("plan.json", string(planText))
-	credentials, _ := json.Marshal(map[string]any{"users": []map[string]string{{"username": canaryUser, "password": password}}})
+	held := map[string]any{"users": []map[string]string{{"username": canaryUser, "password": password}}}
+	if p.client != nil {
+		held["oidc"] = p.client
+	}
+	credentials, _ := json.Marshal(held)
 	write("credentials.json", string(credentials))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -135,7 +141,7 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 	}
 	out := outcome{exitCode: command.ProcessState.ExitCode(), output: output.String()}
 	out.run, out.readErr = result.Read(strings.NewReader(out.output))
-	for _, secret := range []string{password, canaryUser, "authentik_session", "session-"} {
+	for _, secret := range []string{password, canaryUser, canarySecret, "authentik_session", "session-"} {
 		if strings.Contains(out.output, secret) {
 			t.Errorf("the output holds %q:\n%s", secret, out.output)
 		}

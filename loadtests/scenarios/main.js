@@ -4,6 +4,7 @@ import { askAll } from './forwardauth.js';
 import { plan } from './lib/plan.js';
 import { optionsFor, run } from './lib/run.js';
 import { loginOnce } from './login.js';
+import { openApplication } from './oidc.js';
 import { askPage } from './throughput.js';
 
 const names = plan.scenarios.map((s) => s.name);
@@ -25,4 +26,8 @@ export function ForwardAuth() {
 
 export function Throughput() {
   run('Throughput', names, 'throughput', askPage);
+}
+
+export function OIDC() {
+  run('OIDC', names, 'code-flow', openApplication);
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,9 +18,8 @@ import (
 // Every sample is taken as it stands, and no tuning default is frozen into what is stored: the spec
 // that comes back is the spec that was written.
 func TestStoredIsWhatWasWritten(t *testing.T) {
-	for _, path := range manifests(t) {
+	for path, content := range manifests(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			content := file(t, path)
 			wanted := object(t, content, "").Object["spec"]
 			made, err := created(t, object(t, content, ""))
 			if err != nil {
@@ -40,10 +40,10 @@ func TestStoredIsWhatWasWritten(t *testing.T) {
 
 // The Go types say the same as the manifests: nothing unknown, nothing lost.
 func TestSamplesAreOfTheTypes(t *testing.T) {
-	for _, path := range manifests(t) {
-		content := []byte(file(t, path))
+	for path, text := range manifests(t) {
+		content := []byte(text)
 		var err error
-		switch object(t, string(content), "").GetKind() {
+		switch object(t, text, "").GetKind() {
 		case "AuthStack":
 			err = yaml.UnmarshalStrict(content, &v1alpha1.AuthStack{})
 		case "LatencyTest":
@@ -61,8 +61,8 @@ func TestSamplesAreOfTheTypes(t *testing.T) {
 func TestFullManifestsSetEveryField(t *testing.T) {
 	for kind, plural := range map[string]string{"AuthStack": "authstacks", "LatencyTest": "latencytests", "LatencyComparison": "latencycomparisons"} {
 		set := map[string]bool{}
-		for _, path := range manifests(t) {
-			if found := object(t, file(t, path), ""); strings.Contains(path, "full") && found.GetKind() == kind {
+		for path, content := range manifests(t) {
+			if found := object(t, content, ""); strings.Contains(path, "full") && found.GetKind() == kind {
 				collect(found.Object["spec"], "spec", set)
 			}
 		}
@@ -106,18 +106,27 @@ func TestChartObjectsAreTaken(t *testing.T) {
 	}
 }
 
-// manifests are the samples and those in testdata/full.
-func manifests(t *testing.T) []string {
+// manifests are our objects among the samples and in testdata/full, by path and, where a file has several, by
+// their number in it.
+func manifests(t *testing.T) map[string]string {
 	t.Helper()
-	var found []string
+	found := map[string]string{}
 	for _, pattern := range []string{filepath.Join(root, "config", "samples", "*.yaml"), filepath.Join("testdata", "full", "*.yaml")} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("nothing matches %s: %v", pattern, err)
 		}
 		for _, path := range paths {
-			if filepath.Base(path) != "kustomization.yaml" {
-				found = append(found, path)
+			documents := strings.Split(file(t, path), "\n---\n")
+			for n, document := range documents {
+				if group := object(t, document, "").GroupVersionKind().Group; group != v1alpha1.GroupVersion.Group {
+					continue
+				}
+				name := path
+				if len(documents) > 1 {
+					name = fmt.Sprintf("%s#%d", path, n+1)
+				}
+				found[name] = document
 			}
 		}
 	}

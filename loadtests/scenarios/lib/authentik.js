@@ -95,3 +95,15 @@ function complaint(res, challenge, sent) {
   if (sent.body && (challenge.response_errors || challenge.component === sent.body.component)) return 'input refused';
   return '';
 }
+
+// flowOf is a URL of authentik itself as a path, whatever host stands in it: an embedded outpost that was
+// never told its own address sends people to localhost. A page of the flow's web interface becomes the
+// question that the interface asks.
+export function flowOf(to) {
+  const path = to.replace(/^https?:\/\/[^/?#]+/, '');
+  const flow = /\/if\/flow\/([^/]+)\/(?:\?(.*))?$/.exec(path);
+  return flow ? `${executor}${flow[1]}/?query=${encodeURIComponent(flow[2] || '')}` : path;
+}
+
+// loggedOut is whether a page of authentik wants a login first.
+export const loggedOut = (to) => to.includes('/flow/default-authentication-flow') || to.includes('/flows/-/default/authentication/');

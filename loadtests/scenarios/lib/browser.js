@@ -24,7 +24,7 @@ export class Browser {
   }
 
   // send makes a request and takes up its cookies. url is a path, or an absolute URL of any host,
-  // which is asked of the stack itself by that name.
+  // which is asked of the stack itself by that name. A body that is a string is a form, else JSON.
   send(method, url, body, headers) {
     const req = this.prepare(method, url, body, headers);
     const res = http.request(req.method, req.url, req.body, req.params);
@@ -47,11 +47,12 @@ export class Browser {
     if (newConnections) all.Connection = 'close';
     const cookie = this.cookieHeader(host);
     if (cookie) all.Cookie = cookie;
-    if (body) all['Content-Type'] = 'application/json';
+    const text = typeof body === 'string';
+    if (body) all['Content-Type'] = text ? 'application/x-www-form-urlencoded' : 'application/json';
     return {
       method,
       url: plan.baseURL + pathOf(url),
-      body: body ? JSON.stringify(body) : null,
+      body: text || !body ? body || null : JSON.stringify(body),
       params: {
         headers: Object.assign(all, headers),
         redirects: 0,

@@ -2,6 +2,7 @@
 // of its own: it sends the browser to the provider's authorisation, from there through its flow, and
 // back to the outpost's callback with a code (authentik 2025.2 to 2026.8: internal/outpost/proxyv2,
 // src/outpost/proxy).
+import { flowOf, loggedOut } from './authentik.js';
 import { Browser, jsonOf, judge, status } from './browser.js';
 import { plan } from './plan.js';
 import { ok, whole, wrong } from './record.js';
@@ -54,19 +55,10 @@ function enter(browser) {
     const home = to.startsWith(`${application()}/`) || to === application();
     // Back at the application: the callback has set the session's cookie.
     if (home && !to.includes(`${outpost}/`)) return ok;
-    if (to.includes('/flow/default-authentication-flow') || to.includes('/flows/-/default/authentication/')) return wrong('outpost login: logged out');
-    res = browser.send('GET', home ? to : portal(to));
+    if (loggedOut(to)) return wrong('outpost login: logged out');
+    res = browser.send('GET', home ? to : flowOf(to));
   }
   return wrong('outpost login goes round in circles');
-}
-
-// portal is a URL of authentik itself as a path, whatever host stands in it: an embedded outpost that
-// was never told its own address sends people to localhost. A page of the flow's web interface becomes
-// the question that the interface asks.
-function portal(to) {
-  const path = to.replace(/^https?:\/\/[^/?#]+/, '');
-  const flow = /\/if\/flow\/([^/]+)\/(?:\?(.*))?$/.exec(path);
-  return flow ? `/api/v3/flows/executor/${flow[1]}/?query=${encodeURIComponent(flow[2] || '')}` : path;
 }
 
 // The cookie of this virtual user's stranger.

@@ -2,7 +2,8 @@
 // and never from arguments, which every user of a machine can read.
 //
 //   AUTHSTACK_PLAN          path of plan.json, as the operator writes it
-//   AUTHSTACK_CREDENTIALS   path of credentials.json: {"users": [{"username": "…", "password": "…"}]}
+//   AUTHSTACK_CREDENTIALS   path of credentials.json: {"users": [{"username": "…", "password": "…"}]}, and for
+//                           OIDC "oidc": {"clientID": "…", "clientSecret": "…", "redirectURI": "…", "application": "…"}
 //
 // Without AUTHSTACK_PLAN:
 //   AUTHSTACK_PROVIDER            authentik or authelia
@@ -11,7 +12,10 @@
 //   AUTHSTACK_FLOW                authentik's flow; default: default-authentication-flow
 //   AUTHSTACK_FORWARD_AUTH_HOST   the application that forward auth is asked for
 //   AUTHSTACK_ITERATIONS, AUTHSTACK_WARM_UP_ITERATIONS, AUTHSTACK_VIRTUAL_USERS
-// Without AUTHSTACK_CREDENTIALS: AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD.
+// Without AUTHSTACK_CREDENTIALS: AUTHSTACK_USERNAME and AUTHSTACK_PASSWORD, and for OIDC a client with a secret
+// that may ask for openid, profile, email and offline_access and whose redirect URI is never asked for:
+//   AUTHSTACK_OIDC_CLIENT_ID, AUTHSTACK_OIDC_CLIENT_SECRET, AUTHSTACK_OIDC_REDIRECT_URI
+//   AUTHSTACK_OIDC_APPLICATION    authentik: the slug of its application
 
 // The sizes of a run by hand; the operator's plan names its own.
 const sizes = {
@@ -19,6 +23,7 @@ const sizes = {
   Dashboard: { iterations: 30, warmUpIterations: 4 },
   ForwardAuth: { iterations: 600, warmUpIterations: 30 },
   Throughput: { iterations: 5000, warmUpIterations: 50 },
+  OIDC: { iterations: 120, warmUpIterations: 12 },
   Script: { iterations: 60, warmUpIterations: 6 },
 };
 
@@ -74,10 +79,12 @@ function load() {
   return plan;
 }
 
+const credentials = __ENV.AUTHSTACK_CREDENTIALS ? readJSON(__ENV.AUTHSTACK_CREDENTIALS) : null;
+
 function loadUsers() {
   let users;
-  if (__ENV.AUTHSTACK_CREDENTIALS) {
-    users = readJSON(__ENV.AUTHSTACK_CREDENTIALS).users;
+  if (credentials) {
+    users = credentials.users;
   } else if (__ENV.AUTHSTACK_USERNAME && __ENV.AUTHSTACK_PASSWORD) {
     users = [{ username: __ENV.AUTHSTACK_USERNAME, password: __ENV.AUTHSTACK_PASSWORD }];
   }
@@ -87,8 +94,21 @@ function loadUsers() {
   return users;
 }
 
+// loadClient is the client of OpenID Connect, or null where there is none.
+function loadClient() {
+  if (credentials) return credentials.oidc || null;
+  const found = {
+    clientID: __ENV.AUTHSTACK_OIDC_CLIENT_ID,
+    clientSecret: __ENV.AUTHSTACK_OIDC_CLIENT_SECRET,
+    redirectURI: __ENV.AUTHSTACK_OIDC_REDIRECT_URI,
+    application: __ENV.AUTHSTACK_OIDC_APPLICATION,
+  };
+  return found.clientID && found.clientSecret && found.redirectURI ? found : null;
+}
+
 export const plan = load();
 export const users = loadUsers();
+export const client = loadClient();
 
 // sizeOf is the size of a scenario: the plan's, or by hand the environment's.
 export function sizeOf(name) {
