@@ -102,7 +102,7 @@ func (r *LatencyTestReconciler) users(ctx context.Context, t *run, own []latency
 	}
 	for _, user := range own {
 		if err := r.Users.EnsureUser(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), user.Username, user.Password); err != nil {
-			return nil, fmt.Errorf("making the test user: %w", err)
+			return nil, fmt.Errorf("making the test user with the key %s of Secret %s: %w", t.target.AdminTokenKey, t.target.AdminSecretName, err)
 		}
 	}
 	return own, nil
@@ -150,7 +150,7 @@ func (r *LatencyTestReconciler) protect(ctx context.Context, t *run) error {
 	app := idp.ForwardAuth{Name: applicationName(t.test), Portal: "https://" + t.target.Host}
 	app.Host = latency.ForwardAuthHost(app.Name, t.target.Host)
 	if err := r.Users.EnsureForwardAuth(ctx, t.target.BaseURL, string(admin[t.target.AdminTokenKey]), app); err != nil {
-		return fmt.Errorf("making the application for forward auth: %w", err)
+		return fmt.Errorf("making the application for forward auth with the key %s of Secret %s: %w", t.target.AdminTokenKey, t.target.AdminSecretName, err)
 	}
 	t.target.ProtectedHost = app.Host
 	return nil

@@ -102,7 +102,14 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("authentik's admin API answered %d %s to %s %s", e.Code, http.StatusText(e.Code), e.Method, e.Path)
+	said := fmt.Sprintf("authentik's admin API answered %d %s to %s %s", e.Code, http.StatusText(e.Code), e.Method, e.Path)
+	if e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden {
+		// The bootstrap skips a database that is set up (authentik/core/setup/signals.py from 2026.5; before, the
+		// blueprint system/bootstrap.yaml makes the token only where there is none).
+		said += "; authentik takes the token only when it first starts on an empty database, so where the database had another authentik before, " +
+			"write an API token of one of its administrators into the Secret"
+	}
+	return said
 }
 
 const answerLimit = 1 << 20

@@ -30,6 +30,8 @@ func (p planner) environment(mode string) []corev1.EnvVar {
 	}
 	env = append(env, listen(p.release)...)
 	if p.release.baseURL {
+		// Kept in the system settings at the first start that finds none there, and from then on only read from them
+		// (authentik/tenants/apps.py, backfill_base_url).
 		env = append(env, part.EnvVar("AUTHENTIK_WEB__BASE_URL", "https://"+p.st.Spec.Host))
 	}
 	if mode == "worker" {
