@@ -22,8 +22,9 @@ type Sampler interface {
 }
 
 // sample is what the stack's database counts now, or nil: a database that does not tell leaves causes
-// unnamed and spoils no run. It is asked before the first Job and after the last one and never during a
-// run, so that nothing of it is measured.
+// unnamed and spoils no run. It is asked before the first Job, before every other one (latency.Observed)
+// and after the last one, and never during a repeat, so that nothing of it is measured; the guard
+// observer-effect says whether that is true.
 func (r *LatencyTestReconciler) sample(ctx context.Context, t *run, known facts.Stack) *facts.DatabaseSample {
 	target := stack.DatabaseTargetOf(t.stack, known)
 	if target == nil || r.Database == nil {

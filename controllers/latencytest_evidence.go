@@ -117,6 +117,7 @@ func waitingReason(pod *corev1.Pod) string {
 // outcome of a Job and the result in its log. Again is whether the log should be asked for later.
 func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *batchv1.Job) (out latency.JobOutcome, found *result.Run, again bool, err error) {
 	out.Name = job.Name
+	out.Observed = job.Annotations[observedAnnotation] != ""
 	if failed := jobCondition(job, batchv1.JobFailed); failed != nil {
 		out.DeadlineExceeded = failed.Reason == batchv1.JobReasonDeadlineExceeded
 	}

@@ -24,6 +24,9 @@ import (
 // that starts in the middle of a run still knows.
 const evidenceAnnotation = "authstack.dev/evidence"
 
+// observedAnnotation on the Job of a repeat says that the database was asked for its counters right before.
+const observedAnnotation = "authstack.dev/observed"
+
 // before is what was seen before the run.
 type before struct {
 	Generation int64              `json:"generation"`

@@ -37,6 +37,8 @@ type JobOutcome struct {
 	PodReason string
 	// Said is k6's own word on its error, from its log, or empty.
 	Said string
+	// Observed is whether the operator asked the database for its counters right before the Job.
+	Observed bool
 	// DeadlineExceeded is whether the Job ran into its activeDeadlineSeconds.
 	DeadlineExceeded bool
 	// LogError is the error of reading the log or the result in it (result.ErrNoResult and so on), or nil.

@@ -33,6 +33,9 @@ const (
 	GuardPodsReady = "pods-ready"
 	// GuardStackUnchanged: the spec of the stack did not change.
 	GuardStackUnchanged = "stack-unchanged"
+	// GuardObserver: the repeats that began right after the operator had asked the database for its counters
+	// are not shown to be more than 5 % slower than the others.
+	GuardObserver = "observer-effect"
 	// GuardScriptUnchanged: every repeat ran the same script of the user's own, and its ConfigMap still
 	// holds it. Only of a test with the scenario Script.
 	GuardScriptUnchanged = "script-unchanged"
@@ -52,7 +55,7 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
 	}
 	if !ev.Outside {
-		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev))
+		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev), observerGuard(plan, runs, ev))
 	}
 	if plan.Script() != nil && !ev.Outside {
 		list = append(list, scriptGuard(runs, ev))

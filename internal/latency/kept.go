@@ -16,6 +16,7 @@ type keptOutcome struct {
 	PodReason        string `json:"podReason,omitempty"`
 	DeadlineExceeded bool   `json:"deadlineExceeded,omitempty"`
 	Said             string `json:"said,omitempty"`
+	Observed         bool   `json:"observed,omitempty"`
 	// LogProblem is the kind of LogError, and LogError its text.
 	LogProblem string `json:"logProblem,omitempty"`
 	LogError   string `json:"logError,omitempty"`
@@ -29,7 +30,7 @@ var logProblems = map[string]error{
 
 // Keep writes how a Job ended. The text of its LogError must hold nothing secret.
 func Keep(job JobOutcome) string {
-	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said}
+	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed}
 	if job.LogError != nil {
 		kept.LogError = clip(job.LogError.Error(), maxMessage)
 		for word, known := range logProblems {
@@ -47,7 +48,7 @@ func Kept(text string) (JobOutcome, error) {
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return JobOutcome{}, fmt.Errorf("how the Job ended cannot be read: %w", err)
 	}
-	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said}
+	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said, Observed: kept.Observed}
 	switch known := logProblems[kept.LogProblem]; {
 	case known != nil:
 		job.LogError = known

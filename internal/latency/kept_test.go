@@ -10,6 +10,8 @@ import (
 
 func TestAKeptOutcomeIsJudgedAsTheOneThatWasSeen(t *testing.T) {
 	for name, job := range map[string]JobOutcome{
+		"a script that is broken":     {Name: "demo-1-1", ExitCode: ptr(int32(107)), Said: "SyntaxError: Line 2", LogError: result.ErrNoResult},
+		"a repeat that was observed":  {Name: "demo-1-1", ExitCode: ptr(int32(0)), Observed: true},
 		"a good end":                  {Name: "demo-1-1", ExitCode: ptr(int32(0))},
 		"an eviction":                 {Name: "demo-1-1", PodReason: "Evicted", LogError: result.ErrNoResult},
 		"a deadline":                  {Name: "demo-1-1", DeadlineExceeded: true, LogError: errors.New("the Pod of the Job is gone")},
@@ -27,7 +29,7 @@ func TestAKeptOutcomeIsJudgedAsTheOneThatWasSeen(t *testing.T) {
 			if got, want := jobError(kept, nil), jobError(job, nil); got != want {
 				t.Errorf("kept it says %q, seen it said %q", got, want)
 			}
-			if kept.Name != job.Name || kept.DeadlineExceeded != job.DeadlineExceeded || kept.PodReason != job.PodReason {
+			if kept.Name != job.Name || kept.DeadlineExceeded != job.DeadlineExceeded || kept.PodReason != job.PodReason || kept.Observed != job.Observed {
 				t.Errorf("kept as %+v", kept)
 			}
 		})

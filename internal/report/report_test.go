@@ -86,7 +86,7 @@ func sample(median float64, double bool) Input {
 	zero := int32(0)
 	pods := []latency.PodState{{Name: "demo-server-0", UID: "a", Image: "i", Ready: true}}
 	outcome := latency.Judge(plan, []*result.Run{run}, latency.Evidence{
-		Jobs: []latency.JobOutcome{{Name: "demo-1-1", ExitCode: &zero}}, PodsBefore: pods, PodsAfter: pods, GenerationBefore: 2, GenerationAfter: 2})
+		Jobs: []latency.JobOutcome{{Name: "demo-1-1", ExitCode: &zero, Observed: true}}, PodsBefore: pods, PodsAfter: pods, GenerationBefore: 2, GenerationAfter: 2})
 
 	test.Status = v1alpha1.LatencyTestStatus{
 		Verdict: outcome.Verdict, Causes: sampleCauses, Scenarios: outcome.Scenarios, Objectives: outcome.Objectives, Guards: outcome.Guards,
