@@ -13,7 +13,7 @@ import (
 )
 
 var scenarioNames = []v1alpha1.ScenarioName{v1alpha1.ScenarioLogin, v1alpha1.ScenarioDashboard, v1alpha1.ScenarioForwardAuth,
-	v1alpha1.ScenarioOIDC, v1alpha1.ScenarioThroughput}
+	v1alpha1.ScenarioOIDC, v1alpha1.ScenarioThroughput, v1alpha1.ScenarioScript}
 
 // parseScenario reads NAME, NAME=ITERATIONS or NAME=DURATION. Names may be written in any case.
 func parseScenario(text string, users int32) (v1alpha1.Scenario, error) {
@@ -22,6 +22,9 @@ func parseScenario(text string, users int32) (v1alpha1.Scenario, error) {
 	known, err := parseScenarioName(name)
 	if err != nil {
 		return s, fmt.Errorf("--scenario %s: %w", text, err)
+	}
+	if known == v1alpha1.ScenarioScript {
+		return s, fmt.Errorf("--scenario %s: a script of your own is in a ConfigMap, which only a LatencyTest or spec.latency.scenarios of the stack can name; write it there (docs/own-script.md)", text)
 	}
 	s.Name = known
 	if given {

@@ -18,6 +18,7 @@ func TestObjectivesAreRead(t *testing.T) {
 	}{
 		"a scenario's whole":              {text: "Login:p95<800ms", want: v1alpha1.Objective{Scenario: "Login", Percentile: 95, Below: metav1.Duration{Duration: 800 * time.Millisecond}}},
 		"an endpoint":                     {text: "Login/password-post:p50<0.3s", want: v1alpha1.Objective{Scenario: "Login", Endpoint: "password-post", Percentile: 50, Below: metav1.Duration{Duration: 300 * time.Millisecond}}},
+		"an endpoint of a script":         {text: "Script/search:p95<300ms", want: v1alpha1.Objective{Scenario: "Script", Endpoint: "search", Percentile: 95, Below: metav1.Duration{Duration: 300 * time.Millisecond}}},
 		"in small letters and with space": {text: "forwardauth : p100 < 1s", want: v1alpha1.Objective{Scenario: "ForwardAuth", Percentile: 100, Below: metav1.Duration{Duration: time.Second}}},
 		"no duration":                     {text: "Login:p95<800", refusal: `"800" is no duration`},
 		"a duration of nothing":           {text: "Login:p95<0s", refusal: "is no duration"},
@@ -47,6 +48,7 @@ func TestScenariosAreRead(t *testing.T) {
 		"none at all":          {text: "Login=0", refusal: "Login=120"},
 		"more than fits":       {text: "Login=3000000000", refusal: "Login=120"},
 		"one that there isn't": {text: "Soak", refusal: "write one of Login"},
+		"a script":             {text: "Script=100", refusal: "only a LatencyTest or spec.latency.scenarios"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseScenario(row.text, 4)

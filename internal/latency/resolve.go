@@ -104,7 +104,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 		plan.Objectives = append(plan.Objectives, resolved)
 	}
 	for _, s := range scenarios {
-		if err := supported(plan.Provider, s.Name); err != nil {
+		if err := runnable(plan.Provider, s); err != nil {
 			return nil, err
 		}
 		resolved, err := plan.resolveScenario(stack, s)
@@ -128,6 +128,14 @@ func supported(provider string, name v1alpha1.ScenarioName) error {
 		return errors.New("scenario Dashboard lists authentik's applications, which Authelia does not have; write Login or ForwardAuth for a stack with Authelia")
 	}
 	return nil
+}
+
+// runnable refuses what the product cannot do, and what nobody could.
+func runnable(provider string, s v1alpha1.Scenario) error {
+	if s.Name == v1alpha1.ScenarioScript && s.Script == nil {
+		return errors.New("scenario Script needs the ConfigMap that the script is in; write it into spec.scenarios with script: {configMapRef: {name: NAME, key: KEY}}")
+	}
+	return supported(provider, s.Name)
 }
 
 // resolveObjective names the endpoint that an objective is about.
@@ -160,9 +168,6 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 // anything: the default grows to it, and a given number that is too small is refused, since such a
 // test could only ever end Inconclusive.
 func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (v1alpha1.Scenario, error) {
-	if s.Name == v1alpha1.ScenarioScript && s.Script == nil {
-		return s, errors.New("scenario Script needs the ConfigMap that the script is in; write it into spec.scenarios with script: {configMapRef: {name: NAME, key: KEY}}")
-	}
 	def, users := defaultSizes[s.Name], orDefault(s.VirtualUsers, 1)
 	if s.Name == v1alpha1.ScenarioThroughput {
 		users = orDefault(s.VirtualUsers, 50)
