@@ -18,8 +18,9 @@ func Observed(n int32) bool { return n%4 <= 1 }
 
 // observerGuard compares the repeats that began right after the operator had asked the database with the
 // others: the run with and without its own sampling. It is violated where an effect is shown. An effect
-// that could not be told from chance is said to be so, and voids nothing: the database is never asked
-// during a repeat.
+// that could not be told from chance is said to be so, and voids nothing: the counters are never asked
+// for during a repeat. What the operator asks the database for at each look at the stack, whether a test runs
+// or not, belongs to the stack and is in all repeats alike.
 func observerGuard(plan *Plan, runs []*result.Run, ev Evidence) v1alpha1.Guard {
 	g := v1alpha1.Guard{Name: GuardObserver, OK: true}
 	var with, without []float64
@@ -41,8 +42,8 @@ func observerGuard(plan *Plan, runs []*result.Run, ev Evidence) v1alpha1.Guard {
 	}
 	ratio, err := statistics.UnpairedRatio(with, without)
 	if err != nil {
-		g.Detail = fmt.Sprintf("not known from %d repeats: the operator asks the database before a repeat and never during one; with repeats: 4 or more the repeats "+
-			"that begin right after it asked are compared with the others", len(with)+len(without))
+		g.Detail = fmt.Sprintf("not known from %s: the operator asks the database for its counters before a repeat and never during one; with repeats: 4 or more "+
+			"those that begin right after it asked are compared with the others", repeatsInWords(len(with)+len(without)))
 		return g
 	}
 	g.Detail = fmt.Sprintf("the median of %s is %.3f times as long in the %d repeats that began right after the operator asked the database as in the %d others (95 %%: %.3f to %.3f, limit %.2f)",
@@ -57,4 +58,11 @@ func observerGuard(plan *Plan, runs []*result.Run, ev Evidence) v1alpha1.Guard {
 		}
 	}
 	return g
+}
+
+func repeatsInWords(n int) string {
+	if n == 1 {
+		return "one repeat"
+	}
+	return fmt.Sprintf("%d repeats", n)
 }

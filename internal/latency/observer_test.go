@@ -50,7 +50,7 @@ func TestObserverEffect(t *testing.T) {
 		ok      bool
 		says    string
 	}{
-		"one repeat says nothing":                   {medians: []float64{600}, ok: true, says: "not known from 1 repeats"},
+		"one repeat says nothing":                   {medians: []float64{600}, ok: true, says: "not known from one repeat: "},
 		"three repeats have one that was not asked": {medians: []float64{600, 600, 600}, ok: true, says: "not known from 3 repeats"},
 		"four that are the same":                    {medians: []float64{600, 600, 600, 600}, ok: true, says: "is 1.000 times as long in the 2 repeats that began right after the operator asked the database as in the 2 others (95 %: 1.000 to 1.000, limit 1.05)"},
 		"eight that differ by chance":               {medians: []float64{600, 606, 598, 604, 601, 600, 605, 597}, ok: true, says: "limit 1.05)"},
