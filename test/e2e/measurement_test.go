@@ -1,0 +1,185 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+const (
+	measuredNamespace = "e2e-measured"
+	measuredStack     = "sso"
+)
+
+// measuredManifest is a small stack that nothing measures unasked; limit is of the server's CPU.
+func measuredManifest(limit string) string {
+	if limit != "" {
+		limit = "cpu: " + limit + ", "
+	}
+	return fmt.Sprintf(`
+apiVersion: authstack.dev/v1alpha1
+kind: AuthStack
+metadata: {name: %s, namespace: %s}
+spec:
+  host: sso.example.com
+  authentik:
+    version: "2026.8.3"
+    server: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {%smemory: 512Mi}}}
+    worker: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
+  postgres: {resources: {requests: {cpu: 20m, memory: 256Mi}, limits: {memory: 512Mi}}}
+  deletionPolicy: Delete
+  latency: {mode: Manual}
+`, measuredStack, measuredNamespace, limit)
+}
+
+// verdictOf waits for the verdict of a LatencyTest, and for its message.
+func verdictOf(t *testing.T, name string) (v1alpha1.Verdict, string) {
+	t.Helper()
+	test := &v1alpha1.LatencyTest{}
+	eventually(t, "a verdict on LatencyTest "+name, 5*time.Minute, func(ctx context.Context) error {
+		if err := kube.Get(ctx, client.ObjectKey{Namespace: measuredNamespace, Name: name}, test); err != nil {
+			return err
+		}
+		if test.Status.Verdict == "" {
+			return errorf("none yet: %+v", test.Status.Conditions)
+		}
+		return nil
+	})
+	ready := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		t.Fatalf("LatencyTest %s has a verdict and no condition", name)
+	}
+	return test.Status.Verdict, ready.Message
+}
+
+// generator waits until the Pod of a LatencyTest's k6 runs.
+func generator(t *testing.T, test string) *corev1.Pod {
+	t.Helper()
+	var found *corev1.Pod
+	eventually(t, "the generator of "+test+" runs", 3*time.Minute, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := kube.List(ctx, &pods, client.InNamespace(measuredNamespace), client.HasLabels{batchv1.JobNameLabel}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if strings.HasPrefix(pods.Items[i].Name, test+"-") && pods.Items[i].Status.Phase == corev1.PodRunning {
+				found = &pods.Items[i]
+				return nil
+			}
+		}
+		return errorf("%d Pods of Jobs, none of it runs", len(pods.Items))
+	})
+	return found
+}
+
+// One stack for all of them, since it takes longer to make than to measure.
+func TestMeasurementsEndInTheRightVerdict(t *testing.T) {
+	makeNamespace(t, measuredNamespace)
+	apply(t, measuredManifest(""))
+	waitReady(t, measuredNamespace, measuredStack)
+	t.Run("a generator that is taken away", generatorIsTakenAway)
+	t.Run("a pipeline whose change makes the login slower", slowerLoginFailsTheBuild)
+}
+
+// A measurement whose generator went away has no result, and says why; it never passes on what was measured till then.
+func generatorIsTakenAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory string
+		take   func(pod *corev1.Pod) error
+		says   string
+	}{
+		"killed": {"256Mi", func(pod *corev1.Pod) error {
+			return kube.Delete(context.Background(), pod, client.GracePeriodSeconds(0))
+		}, "run the test again"},
+		"evicted": {"256Mi", func(pod *corev1.Pod) error {
+			return clientset.PolicyV1().Evictions(pod.Namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		}, "run the test again"},
+		"out-of-memory": {"24Mi", nil, "want of memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apply(t, fmt.Sprintf(`
+apiVersion: authstack.dev/v1alpha1
+kind: LatencyTest
+metadata: {name: %s, namespace: %s}
+spec:
+  stackRef: {name: %s}
+  scenarios: [{name: Login, iterations: 2000}]
+  generator: {resources: {requests: {cpu: 20m, memory: %s}, limits: {memory: %s}}}
+`, name, measuredNamespace, measuredStack, c.memory, c.memory))
+			if c.take != nil {
+				if err := c.take(generator(t, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			verdict, message := verdictOf(t, name)
+			if verdict != v1alpha1.VerdictError || !strings.Contains(message, c.says) {
+				t.Errorf("the verdict is %s: %s", verdict, message)
+			}
+			t.Logf("%s: %s", verdict, message)
+		})
+	}
+}
+
+// slowerLoginFailsTheBuild is the gate in a real pipeline: a change that gives the server too little CPU makes the login
+// slower in earnest, fails the build against the baseline, and is taken back.
+func slowerLoginFailsTheBuild(t *testing.T) {
+	folder := t.TempDir()
+	run := func(name string, args ...string) (string, int) {
+		t.Helper()
+		var out bytes.Buffer
+		cmd := exec.Command(name, args...)
+		cmd.Dir = "../.."
+		cmd.Env = append(os.Environ(), "REPORTS="+folder)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return out.String(), cmd.ProcessState.ExitCode()
+	}
+	manifest := func(name, limit string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(measuredManifest(limit)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	// An objective that every login meets, so that nothing but the baseline decides.
+	load := []string{"--scenario", "Login=8", "--objective", "Login:p50<60s", "--repeats", "3", "--timeout", "15m"}
+	if out, code := run("kubectl", append([]string{"authstack", "test", measuredStack, "-n", measuredNamespace, "--name", "release-7"}, load...)...); code != 0 {
+		t.Fatalf("the baseline ends with %d:\n%s", code, out)
+	}
+	baseline := filepath.Join(folder, "baseline.json")
+	if out, code := run("kubectl", "authstack", "baseline", "save", "release-7", "-n", measuredNamespace, "-o", baseline); code != 0 {
+		t.Fatalf("saving the baseline ends with %d:\n%s", code, out)
+	}
+	out, code := run("hack/ci/pipeline.sh", append([]string{measuredNamespace, measuredStack, manifest("good.yaml", ""), manifest("change.yaml", "60m"),
+		"--baseline", baseline, "--not-worse-than", "10"}, load...)...)
+	if code != 1 || !strings.Contains(out, "taking the change back") {
+		t.Errorf("the build of a slower login ends with %d:\n%s", code, out)
+	}
+	stack, err := getStack(context.Background(), measuredNamespace, measuredStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resources := stack.Spec.Authentik.Server.Resources; resources != nil && !resources.Limits.Cpu().IsZero() {
+		t.Errorf("the change was not taken back: %+v", resources)
+	}
+	t.Logf("the gate's words:\n%s", out)
+}
