@@ -6,9 +6,12 @@
 #
 # BENCH_SHORT=1   two rounds and fewer logins: a look at whether it works, not a measurement.
 # BENCH_ROUNDS=6  more rounds (even, 2 to 12; the default is 4), narrower intervals.
+# BENCH_KEEP=1    leaves the cluster standing.
 # BENCH_MEDIA=ceph or BENCH_MEDIA=slowed for one of the two comparisons.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# A cluster of its own, made anew: what an earlier run or the demo left would be measured with it.
+export DEVCLUSTER_STATE=${DEVCLUSTER_STATE:-/var/lib/authstack/devcluster-bench}
 out="$PWD/out/bench"
 . hack/lib.sh
 rounds=${BENCH_ROUNDS:-4} logins=20 dashboards=10
@@ -27,14 +30,13 @@ AUTHSTACK_BENCH_COMMITS="$out/commits.json" go test ./test/durability -run '^$' 
   { cat "$out/commits.log"; fail "the commits could not be counted"; }
 grep waits/login "$out/commits.log"
 say "starting Kubernetes with a Ceph of three OSDs"
+make --no-print-directory bin/devcluster
+devcluster down
 start_cluster --ceph
 devcluster load authstack.dev/operator:dev authstack.dev/k6:dev authstack.dev/probe:dev docker.io/library/postgres:17 authstack.dev/double/authentik:2026.8.3
 
-# However this ends, Ceph is as fast as before, and no variant is left.
-after() {
-  devcluster ceph slow off || true
-  kubectl -n bench delete latencycomparisons --all --timeout=10m || true
-}
+# However this ends, the cluster goes, and with it whatever is left.
+after() { [ -n "${BENCH_KEEP:-}" ] || devcluster down; }
 trap after EXIT
 
 say "installing the operator by its Helm chart"

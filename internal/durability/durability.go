@@ -104,10 +104,14 @@ func (t Table) triggers() []trigger {
 	if t.waitsWhen != "" {
 		condition = " WHEN (" + t.waitsWhen + ")"
 	}
+	but := ""
+	if len(t.waitsBut) > 0 {
+		but = "'" + strings.Join(t.waitsBut, "', '") + "'"
+	}
 	return []trigger{
 		// The waiting ones first: while they are made nothing is relaxed.
 		{t.Name, DeleteName, fmt.Sprintf("CREATE TRIGGER %s BEFORE DELETE %s FOR EACH STATEMENT EXECUTE FUNCTION %s.%s()", DeleteName, on, Schema, WaitName), true},
-		{t.Name, RowName, fmt.Sprintf("CREATE TRIGGER %s AFTER %s %s FOR EACH ROW%s EXECUTE FUNCTION %s.%s()", RowName, t.waitsOn, on, condition, Schema, WaitName), true},
+		{t.Name, RowName, fmt.Sprintf("CREATE TRIGGER %s AFTER %s %s FOR EACH ROW%s EXECUTE FUNCTION %s.%s(%s)", RowName, t.waitsOn, on, condition, Schema, WaitName, but), true},
 		{t.Name, DecideName, fmt.Sprintf("CREATE CONSTRAINT TRIGGER %s AFTER %s %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %s.%s()",
 			DecideName, t.relaxedOn, on, Schema, DecideName), false},
 	}

@@ -1,8 +1,14 @@
 -- What decides at each commit whether it waits for the WAL. docs/durability.md says why each test is here.
 
--- The transaction waits: a lock that nothing but its end, or a rollback to before it, takes away.
+-- The transaction waits: a lock that nothing but its end, or a rollback to before it, takes away. Its arguments are the
+-- columns whose change alone is none to wait for.
 CREATE OR REPLACE FUNCTION public.authstack_durability_wait() RETURNS trigger LANGUAGE plpgsql AS $wait$
 BEGIN
+  IF TG_OP = 'UPDATE' AND TG_NARGS > 0 THEN
+    IF (pg_catalog.to_jsonb(NEW) OPERATOR(pg_catalog.-) TG_ARGV) OPERATOR(pg_catalog.=) (pg_catalog.to_jsonb(OLD) OPERATOR(pg_catalog.-) TG_ARGV) THEN
+      RETURN NULL;
+    END IF;
+  END IF;
   PERFORM pg_catalog.pg_advisory_xact_lock_shared(1635087475, 1952539489);
   RETURN NULL;
 END

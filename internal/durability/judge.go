@@ -102,7 +102,7 @@ func relaxedAnyway(found facts.Durability) []Table {
 	if found.Functions[DecideName] == "" {
 		return nil
 	}
-	for _, table := range cacheAndSessions {
+	for _, table := range cacheInPostgreSQL {
 		if slices.ContainsFunc(found.Triggers, func(t facts.Trigger) bool {
 			return t.Schema == Schema && t.Table == table.Name && t.Name == DecideName && t.Enabled != "D"
 		}) {

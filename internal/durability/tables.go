@@ -15,6 +15,8 @@ type Table struct {
 	relaxedOn string
 	// waitsOn and waitsWhen are the events, and the rows among them, that make their transaction wait all the same.
 	waitsOn, waitsWhen string
+	// waitsBut are columns: an UPDATE that changes nothing else does not wait, whatever waitsOn says.
+	waitsBut []string
 }
 
 // Waits is whether a commit waits for that statement (INSERT, UPDATE or DELETE) on rows of the table that can be made
@@ -52,6 +54,22 @@ var (
 		relaxedOn: "INSERT",
 		waitsOn:   "UPDATE",
 	}
+	// A login saves when it was, and nothing else of the person (Django's update_last_login; its own commit in
+	// facts/authentik-measured.md 2.1). Every other change of an account waits, and every new one.
+	lastLogin = Table{
+		Name:      "authentik_core_user",
+		Lost:      "an account shows an earlier last login",
+		relaxedOn: "UPDATE",
+		waitsOn:   "INSERT OR UPDATE", waitsBut: []string{"last_login", "last_updated"},
+	}
+	// The scores are counters, like the throttle's. authentik itself kept them in its cache and wrote them down every
+	// five minutes (authentik/policies/reputation/tasks.py, until 2024).
+	reputation = Table{
+		Name:      "authentik_policies_reputation_reputation",
+		Lost:      "a login of the last moments, good or bad, does not count for the reputation of a name and address",
+		relaxedOn: "INSERT OR UPDATE",
+		waitsOn:   "UPDATE", waitsWhen: "NEW.identifier IS DISTINCT FROM OLD.identifier OR NEW.ip IS DISTINCT FROM OLD.ip",
+	}
 )
 
 // authentik's tables by release. Sessions are in PostgreSQL from 2025.4, the cache from 2025.10
@@ -59,18 +77,18 @@ var (
 // has ended; channel groups, without which such a message reaches nobody; tasks, which carry revocations out; the
 // embedded outpost's sessions; tokens and authorization codes.
 var (
-	sessions         = []Table{session, authenticatedSession}
-	cacheAndSessions = []Table{cacheEntry, session, authenticatedSession}
+	cacheInRedis      = []Table{session, authenticatedSession, lastLogin, reputation}
+	cacheInPostgreSQL = []Table{cacheEntry, session, authenticatedSession, lastLogin, reputation}
 
 	authentikTables = map[string][]Table{
-		"2025.10": cacheAndSessions,
-		"2025.12": cacheAndSessions,
-		"2026.2":  cacheAndSessions,
-		"2026.5":  cacheAndSessions,
-		"2026.8":  cacheAndSessions,
-		"2025.4":  sessions,
-		"2025.6":  sessions,
-		"2025.8":  sessions,
+		"2025.10": cacheInPostgreSQL,
+		"2025.12": cacheInPostgreSQL,
+		"2026.2":  cacheInPostgreSQL,
+		"2026.5":  cacheInPostgreSQL,
+		"2026.8":  cacheInPostgreSQL,
+		"2025.4":  cacheInRedis,
+		"2025.6":  cacheInRedis,
+		"2025.8":  cacheInRedis,
 	}
 )
 

@@ -30,7 +30,7 @@ func DurabilityNote(durability v1alpha1.Durability) string {
 	case v1alpha1.DurabilityRelaxed:
 		return "a crash can take the acknowledged commits of up to three times wal_writer_delay (about 0.6 s by default): logins, logouts, password changes; nothing is corrupted"
 	case v1alpha1.DurabilityIdentity:
-		return "a crash can take new and changed sessions and cache entries of up to three times wal_writer_delay (about 0.6 s by default), so that a person logs in again; " +
+		return "a crash can take new and changed sessions, cache entries, times of logins and reputation scores of up to three times wal_writer_delay (about 0.6 s by default), so that a person logs in again; " +
 			"no user, credential, token, event, logout or revocation"
 	case v1alpha1.DurabilityStrict:
 		return "a crash takes no acknowledged commit"

@@ -19,9 +19,16 @@ const (
 	touch       = `UPDATE authentik_core_session SET last_used = now(), expires = now() + interval '2 days', session_data = '\x8081' WHERE session_key = 'old20'`
 )
 
+// A reputation as the product's upsert writes it, and an account.
+const (
+	newReputation = `INSERT INTO authentik_policies_reputation_reputation VALUES (gen_random_uuid(), 'u1', '10.0.0.1', '{}', '{}', 1, now(), true, now()) ON CONFLICT (identifier, ip) DO UPDATE SET score = LEAST(authentik_policies_reputation_reputation.score + EXCLUDED.score, 5), updated = now()`
+	newAccount    = `INSERT INTO authentik_core_user (password, username, first_name, last_name, email, is_active, date_joined, uuid, name, path, type, attributes, last_updated, password_change_date) VALUES ('', md5(random()::text), '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now())`
+)
+
 // prepared is what the cases find: rows, and objects as an adversary or a plug-in would make them.
 var prepared = []string{
 	`INSERT INTO authentik_core_user SELECT i, '', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(1, 9) i`,
+	`SELECT setval(pg_get_serial_sequence('authentik_core_user', 'id'), 1000)`,
 	`INSERT INTO authentik_core_session VALUES ('kept', now() + interval '1 day', true, convert_to('authentik/impersonate/user', 'UTF8'), '10.0.0.1', 'test', now())`,
 	`INSERT INTO authentik_core_session SELECT 'kept2', expires, expiring, session_data, last_ip, last_user_agent, last_used FROM authentik_core_session`,
 	`INSERT INTO authentik_core_session SELECT 'old' || i, now(), true, '\x80', '10.0.0.1', 'test', now() FROM generate_series(1, 1000) i`,
@@ -70,7 +77,21 @@ var cases = map[string]struct {
 	"NOTIFY beside it":                                 {messages: begin(newSession, "NOTIFY channel"), waits: false},
 	"constraints deferred by name, as they are anyway": {messages: begin("SET CONSTRAINTS ALL DEFERRED", newSession), waits: false},
 
+	"the time of a login": {messages: []string{`UPDATE authentik_core_user SET last_login = now() WHERE id = 1`}, waits: false},
+	"the same with a column that says when a row was saved": {messages: []string{`UPDATE authentik_core_user SET last_login = now(), last_updated = now(), username = username WHERE id = 1`}, waits: false},
+	"the times of logins of everybody":                      {messages: []string{`UPDATE authentik_core_user SET last_login = now()`}, waits: false},
+	"a reputation score and its change":                     {messages: []string{newReputation, newReputation}, waits: false},
+
 	// What has to.
+	"a password with the time of a login":           {messages: []string{`UPDATE authentik_core_user SET last_login = now(), password = md5(random()::text) WHERE id = 1`}, waits: true},
+	"a person of many who is deactivated":           {messages: []string{`UPDATE authentik_core_user SET last_login = now(), is_active = id <> 3`}, waits: true, after: []string{`UPDATE authentik_core_user SET is_active = true`}},
+	"an attribute that becomes null":                {messages: []string{`UPDATE authentik_core_user SET attributes = '{"a": null}' WHERE id = 2`}, waits: true, after: []string{`UPDATE authentik_core_user SET attributes = '{}'`}},
+	"a new account":                                 {messages: []string{newAccount}, waits: true},
+	"a new account beside a session":                {messages: begin(newSession, newAccount), waits: true},
+	"an account that is there already, ON CONFLICT": {messages: []string{strings.Replace(newAccount, "md5(random()::text), ''", "'u1', ''", 1) + ` ON CONFLICT (username) DO UPDATE SET email = md5(random()::text)`}, waits: true},
+	"an account that is deleted":                    {messages: []string{`DELETE FROM authentik_core_user WHERE username = 'u9'`}, waits: true},
+	"a reputation of another name":                  {messages: []string{`UPDATE authentik_policies_reputation_reputation SET identifier = md5(random()::text)`}, waits: true, before: []string{newReputation}},
+	"a reputation that is deleted":                  {messages: []string{`DELETE FROM authentik_policies_reputation_reputation`}, waits: true, before: []string{newReputation}},
 	"a durable row":                                 {messages: []string{newUser}, waits: true},
 	"a logout":                                      {messages: []string{`DELETE FROM authentik_core_session WHERE session_key = 'old3'`}, waits: true},
 	"a logout in a transaction":                     {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old4'`), waits: true},

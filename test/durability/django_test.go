@@ -30,7 +30,9 @@ var django = map[string]bool{
 	"a logout of somebody who is logged in":            true,
 	"an earlier end of a session":                      true,
 	"the end of an impersonation":                      true,
-	"a user's last login":                              true,
+	"a user's last login":                              false,
+	"a session and a last login in one transaction":    false,
+	"a user's address":                                 true,
 	"a session and a user in one transaction":          true,
 	"a user and a session in one transaction":          true,
 }

@@ -61,6 +61,7 @@ class Session(models.Model):
 
 class User(models.Model):
     last_login = models.DateTimeField(null=True)
+    email = models.TextField()
 
     class Meta:
         app_label, db_table = "commits", "authentik_core_user"
@@ -180,6 +181,10 @@ def seen_user():
     User(pk=1, last_login=timezone.now()).save(update_fields=["last_login"])
 
 
+def changed_user():
+    User(pk=1, last_login=timezone.now(), email=str(uuid4())).save(update_fields=["last_login", "email"])
+
+
 def nothing():
     return None
 
@@ -206,8 +211,10 @@ CASES = {
     "an earlier end of a session": (kept, earlier),
     "the end of an impersonation": (lambda: kept(**{"authentik/impersonate/user": "somebody"}), lambda session: without(session, "authentik/impersonate/user")),
     "a user's last login": (nothing, lambda _: seen_user()),
-    "a session and a user in one transaction": (kept, lambda session: together(lambda: change(session, plan="w"), seen_user)),
-    "a user and a session in one transaction": (kept, lambda session: together(seen_user, lambda: change(session, plan="v"))),
+    "a user's address": (nothing, lambda _: changed_user()),
+    "a session and a last login in one transaction": (kept, lambda session: together(lambda: change(session, plan="w"), seen_user)),
+    "a session and a user in one transaction": (kept, lambda session: together(lambda: change(session, plan="w"), changed_user)),
+    "a user and a session in one transaction": (kept, lambda session: together(changed_user, lambda: change(session, plan="v"))),
 }
 
 
