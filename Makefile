@@ -64,6 +64,10 @@ test-devcluster: ## The test cluster: up twice, kill -9 of each part, down leave
 test-e2e: ## Demo and end-to-end tests on the test cluster.
 	hack/test.sh e2e
 
+.PHONY: test-ceph
+test-ceph: ## Crashes of database and OSDs, stopped OSDs and a comparison on a real Ceph; ROUNDS=20 for more crashes.
+	CEPH_ROUNDS=$(ROUNDS) hack/test.sh ceph
+
 .PHONY: build
 build: ## Build the operator and the CLI into bin.
 	go build -o $(BIN)/ ./cmd/...

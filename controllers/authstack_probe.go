@@ -95,6 +95,9 @@ func (r *AuthStackReconciler) considerProbe(ctx context.Context, s *scope, state
 	if !answer.Due {
 		return nil
 	}
+	if !r.commits.since(s.stack.UID).IsZero() {
+		return r.probeHanging(s, state, answer)
+	}
 	if !answer.Asked {
 		var all v1alpha1.AuthStackList
 		if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

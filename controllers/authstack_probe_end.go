@@ -51,6 +51,13 @@ func (r *AuthStackReconciler) followProbe(ctx context.Context, s *scope, state *
 	if err != nil {
 		return err
 	}
+	if !ended && !s.facts.CommitHangsSince.IsZero() {
+		// fio that waits for a dead disk cannot be ended, and its Pod does not end before, though the result is written.
+		ended, err = r.probeWritten(ctx, s, job)
+		if err != nil {
+			return err
+		}
+	}
 	if ended {
 		return r.collectProbe(ctx, s, state, job)
 	}
@@ -96,6 +103,33 @@ func (r *AuthStackReconciler) probeEnded(ctx context.Context, s *scope, job *bat
 		return false, err
 	}
 	return pod.Status.Phase == corev1.PodPending, nil
+}
+
+// probeWritten is whether the result of a probe is in its log already.
+func (r *AuthStackReconciler) probeWritten(ctx context.Context, s *scope, job *batchv1.Job) (bool, error) {
+	pod, err := newestPod(ctx, r.Reader, job)
+	if err != nil || pod == nil {
+		return false, err
+	}
+	found, _, _ := r.probeLog(ctx, s, job, pod)
+	return found != nil, nil
+}
+
+// probeHanging answers who asks for a probe while a commit of the database does not come back: none is begun, since its claim
+// would not be filled, or its Pod not end.
+func (r *AuthStackReconciler) probeHanging(s *scope, state *v1alpha1.StorageProbeStatus, answer storage.ProbeAnswer) error {
+	since := s.facts.CommitHangsSince
+	if since.IsZero() {
+		s.lookWithin(commitHangsAfter) // It may come back yet.
+		return nil
+	}
+	if answer.Asked {
+		*state = v1alpha1.StorageProbeStatus{Run: state.Run, CompletedRun: state.CompletedRun, LastHandledRequestAt: s.stack.Annotations[v1alpha1.ProbeRequestedAtAnnotation],
+			CompletedAt: ptr.To(metav1.NewTime(s.now)), Findings: []v1alpha1.StorageFinding{{Kind: v1alpha1.FindingHangs, Message: fmt.Sprintf(
+				"the storage hangs: a commit of the database has been waiting since %s, and a probe would wait like it; ask for one when the storage writes again",
+				since.UTC().Format(time.RFC3339))}}}
+	}
+	return nil
 }
 
 // collectProbe reads what the probe printed.

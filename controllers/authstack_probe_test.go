@@ -64,6 +64,11 @@ func (w *world) condition(kind string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(w.stack().Status.Conditions, kind), metav1.Condition{})
 }
 
+// askProbe asks for another probe.
+func askProbe(st *v1alpha1.AuthStack) {
+	st.Annotations = map[string]string{v1alpha1.ProbeRequestedAtAnnotation: st.Annotations[v1alpha1.ProbeRequestedAtAnnotation] + "again"}
+}
+
 func TestStorageProbe(t *testing.T) {
 	t.Run("a stack that is Ready is measured first and probed then, and nothing is left behind", func(t *testing.T) {
 		w := newWorld(t)
@@ -119,6 +124,49 @@ func TestStorageProbe(t *testing.T) {
 		if c := w.condition(v1alpha1.ConditionStorageProbed); c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonStorageHangs || !strings.Contains(c.Message, "316 s") {
 			t.Errorf("the condition is %+v", c)
 		}
+	})
+	t.Run("a probe asked for while a commit hangs is answered at once, and none is begun", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(manualLatency, probing(v1alpha1.StorageProbeManual))
+		w.until("Ready", w.ready)
+		hang := make(chan struct{})
+		w.database.set(func(f *fakeDatabases) { f.hang = hang })
+		w.change(askProbe)
+		w.until("it is said", func() bool {
+			if len(w.probeJobs()) > 0 {
+				t.Fatal("a probe was begun")
+			}
+			return w.condition(v1alpha1.ConditionStorageProbed).Reason == v1alpha1.ReasonStorageHangs
+		})
+		if c := w.condition(v1alpha1.ConditionStorageProbed); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "a commit of the database has been waiting since 20") {
+			t.Errorf("the condition is %+v", c)
+		}
+		w.settle()
+		w.database.set(func(f *fakeDatabases) { f.hang = nil })
+		close(hang)
+		w.until("Ready again", w.ready)
+		w.change(askProbe)
+		w.until("the storage is probed", func() bool { return len(w.probeStatus().Syncs) == 2 })
+	})
+	t.Run("the result of a probe that hangs is read though its Pod does not end", func(t *testing.T) {
+		w := newWorld(t)
+		w.logs.probe = func(r *probe.Result) {
+			*r = probe.Result{PlanID: r.PlanID, Hung: &probe.Hang{During: "Long", AfterSeconds: 65}}
+		}
+		w.prober = func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }
+		w.create(manualLatency, probing(v1alpha1.StorageProbeManual))
+		w.until("Ready", w.ready)
+		w.change(askProbe)
+		w.until("the probe runs", func() bool { return w.probeStatus().Running != "" })
+		hang := make(chan struct{})
+		w.database.set(func(f *fakeDatabases) { f.hang = hang })
+		w.until("it is said", func() bool {
+			return w.condition(v1alpha1.ConditionStorageProbed).Reason == v1alpha1.ReasonStorageHangs
+		})
+		if c := w.condition(v1alpha1.ConditionStorageProbed); !strings.Contains(c.Message, "in step Long nothing came back for 65 s") {
+			t.Errorf("the condition is %+v", c)
+		}
+		close(hang)
 	})
 	t.Run("Manual waits for the annotation, and each new value probes once", func(t *testing.T) {
 		w := newWorld(t)

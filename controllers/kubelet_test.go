@@ -77,7 +77,7 @@ func (w *world) endJob(job *batchv1.Job) {
 		}
 	}
 	now := metav1.NewTime(time.Now())
-	if pod.Status.Phase == corev1.PodPending {
+	if pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning {
 		return
 	}
 	job.Status.StartTime = &now

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
-# those that are named: unit verify lint api durability loadtests doubles devcluster e2e, and contract, which
+# those that are named: unit verify lint api durability loadtests doubles devcluster e2e ceph, and contract, which
 # takes ten minutes for a dozen releases of authentik and is for whoever changes what we ask of it.
 # Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
 set -uo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 export PATH="$root/bin:$PATH" CGO_ENABLED=0
 mkdir -p "$root/bin" "$root/out/test"
-all=(unit verify lint api durability loadtests doubles devcluster e2e)
+all=(unit verify lint api durability loadtests doubles devcluster e2e ceph)
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
@@ -44,6 +44,8 @@ stage_contract() {
 }
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
 stage_e2e() { devcluster && hack/demo/run.sh && "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
+# On the cluster of e2e, to which it adds a Ceph; CEPH_ROUNDS=20 for as many crashes as docs/durability.md reports.
+stage_ceph() { packages && hack/ceph/run.sh; }
 
 main() {
   passed=0 failed=0 names=()

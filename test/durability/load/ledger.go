@@ -46,6 +46,19 @@ func (b Broken) Identity() int {
 	return b.Accounts + b.Passwords + b.Tokens + b.Revocations + b.Logouts
 }
 
+// Add what another crash broke.
+func (b *Broken) Add(other Broken) {
+	b.Accounts += other.Accounts
+	b.Passwords += other.Passwords
+	b.Tokens += other.Tokens
+	b.Revocations += other.Revocations
+	b.Logouts += other.Logouts
+	b.Sessions += other.Sessions
+	if b.Oldest.IsZero() || !other.Oldest.IsZero() && other.Oldest.Before(b.Oldest) {
+		b.Oldest = other.Oldest
+	}
+}
+
 // Check what is in force after a crash.
 func (l *Ledger) Check(ctx context.Context, conn *pgx.Conn) (Broken, error) {
 	l.mu.Lock()

@@ -1,0 +1,95 @@
+//go:build ceph
+
+package ceph
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+const (
+	// people is how many clients load each database.
+	people = 4
+	// window is what a crash may take under Relaxed: three times wal_writer_delay, which is 200 ms.
+	window = 3 * 200 * time.Millisecond
+	// slack is for two cores that run three OSDs and three stacks: the WAL writer, and the kill, come late.
+	slack = 2 * time.Second
+)
+
+// rounds of the crash: few by default, CEPH_ROUNDS for more.
+func rounds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("CEPH_ROUNDS")
+	if text == "" {
+		return 2
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("CEPH_ROUNDS is %q: write a number from 1", text)
+	}
+	return n
+}
+
+// A stack of each durability, made Ready by the operator, so that its own triggers are in force. PostgreSQL, the processes
+// that attach its volumes, and all OSDs are killed at once, in the middle of a load or right after everybody's last logout.
+func TestACrashOfTheDatabaseAndAllOSDsTakesNothingThatWasAcknowledged(t *testing.T) {
+	stacks := makeStacks(t, v1alpha1.DurabilityStrict, v1alpha1.DurabilityIdentity, v1alpha1.DurabilityRelaxed)
+	count := rounds(t)
+	for round := range count {
+		for _, s := range stacks {
+			s.start(round)
+		}
+		time.Sleep(3 * time.Second)
+		if round%2 == 0 {
+			for _, s := range stacks {
+				s.crowd.Stop()
+			}
+		}
+		for _, s := range stacks {
+			s.crowd.Crashing()
+			s.killed = time.Now()
+			s.killDatabase()
+			s.cutVolume()
+		}
+		order(t, "kill")
+		for _, s := range stacks {
+			if err := s.crowd.Wait(); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
+		}
+		order(t, "start")
+		for _, s := range stacks {
+			s.deletePod()
+		}
+		for _, s := range stacks {
+			s.newPod()
+			s.check()
+			if s.durability != v1alpha1.DurabilityRelaxed && s.broken.Identity() > 0 {
+				t.Fatalf("crash %d took under %s what was acknowledged: %+v", round+1, s.durability, s.broken)
+			}
+			s.logsIn()
+		}
+		t.Logf("crash %d of %d is over", round+1, count)
+	}
+	for _, s := range stacks {
+		commits, all := s.ledger.Acknowledged()
+		commits += s.forgotten
+		t.Logf("%s: %d crashes, %d acknowledged commits, missing %+v, the oldest of %s before its crash", s.durability, count, commits, s.broken, s.worst.Round(time.Millisecond))
+		if s.durability != v1alpha1.DurabilityRelaxed && (commits < count*people || !all) {
+			t.Errorf("%s: the load did too little: %d commits", s.name, commits)
+		}
+		if s.durability == v1alpha1.DurabilityStrict && s.broken.Sessions > 0 {
+			t.Errorf("%d sessions are missing under Strict", s.broken.Sessions)
+		}
+		if s.worst > window+slack {
+			t.Errorf("%s: a commit was lost that was acknowledged %s before the crash", s.name, s.worst)
+		}
+		// The operator finds everything in force, triggers included.
+		kube.WaitReady(t, namespace, s.name)
+		s.look()
+	}
+}
