@@ -39,7 +39,6 @@ func TestStoppedOSDs(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	order(t, "osd", "stop", "1")
 	stopped := time.Now()
-	s.annotate(v1alpha1.RequestedAtAnnotation)
 	s.says(v1alpha1.ConditionReady, func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonStorageHangs && strings.Contains(c.Message, "a commit has been waiting since")
 	})
