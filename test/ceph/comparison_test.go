@@ -68,8 +68,8 @@ func TestAComparisonSurvivesTheOperatorsDeaths(t *testing.T) {
 			} else if killed {
 				kills++
 			}
-			// Now and then right after it has come back.
-			next = time.Now().Add(time.Duration(3+random.IntN(25)) * time.Second)
+			// The next operator waits up to 15 s for the lease of the last one, so that some die before they have begun.
+			next = time.Now().Add(time.Duration(10+random.IntN(40)) * time.Second)
 		}
 		if err := kube.Get(ctx, client.ObjectKey{Namespace: in, Name: name}, &found); err != nil {
 			return err
