@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -49,8 +50,6 @@ func (a *Authentik) EnsureOIDC(ctx context.Context, app OIDC) error {
 		"name": app.Name, "client_type": "confidential", "client_id": app.ClientID, "client_secret": app.ClientSecret,
 		"redirect_uris":          []map[string]string{{"matching_mode": "strict", "url": app.RedirectURI}},
 		"refresh_token_validity": refreshValidity,
-		// Known from 2026.5 on, and overlooked before.
-		"grant_types": []string{"authorization_code", "refresh_token"},
 	}
 	method, path := http.MethodPatch, oauthProviderURL(found)
 	if !there {
@@ -61,9 +60,17 @@ func (a *Authentik) EnsureOIDC(ctx context.Context, app OIDC) error {
 	}
 	var made struct {
 		PK int64 `json:"pk"`
+		// GrantTypes are what the client may ask for: from 2026.5 a list, before whatever there is.
+		GrantTypes []string `json:"grant_types"`
 	}
 	if err := a.call(ctx, method, path, body, &made); err != nil {
 		return err
+	}
+	if made.GrantTypes != nil && (!slices.Contains(made.GrantTypes, "authorization_code") || !slices.Contains(made.GrantTypes, "refresh_token")) {
+		granted := map[string]any{"grant_types": []string{"authorization_code", "refresh_token"}}
+		if err := a.call(ctx, http.MethodPatch, oauthProviderURL(made.PK), granted, nil); err != nil {
+			return err
+		}
 	}
 	return a.ensureApplication(ctx, app.Name, made.PK)
 }
@@ -116,7 +123,7 @@ func (a *Authentik) signingKey(ctx context.Context) (string, error) {
 			Name string `json:"name"`
 		} `json:"results"`
 	}
-	if err := a.call(ctx, http.MethodGet, keyPairsPath+"?has_key=true&include_details=false&page_size=100", nil, &list); err != nil {
+	if err := a.call(ctx, http.MethodGet, keyPairsPath+"?has_key=true&page_size=100", nil, &list); err != nil {
 		return "", err
 	}
 	for _, pair := range list.Results {

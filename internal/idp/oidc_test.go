@@ -20,6 +20,8 @@ type openID struct {
 	scopes map[string][]map[string]any
 	keys   []map[string]any
 	writes []string
+	// grants are the grant types of a new provider; before 2026.5 there are none to choose.
+	grants []any
 }
 
 func newOpenID() *openID {
@@ -42,6 +44,8 @@ func (o *openID) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		held = &o.provider
 	}
 	switch q := r.URL.Query(); {
+	case r.URL.Path == "/api/v3/core/applications/probe/" && o.application != nil && r.Method == http.MethodGet:
+		_ = json.NewEncoder(w).Encode(map[string]any{"provider": 42})
 	case r.URL.Path == "/api/v3/flows/instances/":
 		list(map[string]any{"pk": "flow-of-" + q.Get("slug"), "slug": q.Get("slug")})
 	case r.URL.Path == "/api/v3/propertymappings/provider/scope/":
@@ -57,6 +61,9 @@ func (o *openID) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list(others...)
 	case r.Method == http.MethodPost:
 		body["pk"] = 42
+		if o.grants != nil && held == &o.provider {
+			body["grant_types"] = o.grants
+		}
 		*held = body
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(body)
@@ -91,10 +98,20 @@ func TestOIDC(t *testing.T) {
 			HaveKeyWithValue("client_type", "confidential"), HaveKeyWithValue("client_id", "probe"), HaveKeyWithValue("client_secret", secret),
 			HaveKeyWithValue("redirect_uris", []any{map[string]any{"matching_mode": "strict", "url": "https://probe.example.com/callback"}}),
 			HaveKeyWithValue("property_mappings", []any{"s-openid", "s-profile", "s-email", "s-offline_access"}),
-			HaveKeyWithValue("signing_key", "k-2"), HaveKeyWithValue("grant_types", []any{"authorization_code", "refresh_token"}),
+			HaveKeyWithValue("signing_key", "k-2"), Not(HaveKey("grant_types")),
 			HaveKeyWithValue("authorization_flow", "flow-of-default-provider-authorization-implicit-consent"),
 			HaveKeyWithValue("invalidation_flow", "flow-of-default-provider-invalidation-flow")))
 		g.Expect(held.application).To(And(HaveKeyWithValue("slug", "probe"), HaveKeyWithValue("provider", 42.0)))
+	})
+	t.Run("from 2026.5 it may ask for a code and for refreshed tokens", func(t *testing.T) {
+		held := newOpenID()
+		g, api := start(t, held)
+		held.grants = []any{"authorization_code", "implicit"}
+		g.Expect(api.EnsureOIDC(ctx, app)).To(Succeed())
+		g.Expect(held.provider).To(HaveKeyWithValue("grant_types", []any{"authorization_code", "refresh_token"}))
+		held.writes = nil
+		g.Expect(api.EnsureOIDC(ctx, app)).To(Succeed())
+		g.Expect(held.writes).To(Equal([]string{"PATCH /api/v3/providers/oauth2/42/"}), "what is right stays")
 	})
 	t.Run("a client that is there takes the secret of this run", func(t *testing.T) {
 		held := newOpenID()

@@ -124,6 +124,9 @@ func (s *suite) authentik() error {
 	if err := s.forwardAuth(admin, user, password); err != nil {
 		return err
 	}
+	if err := s.openIDConnect(admin, user, password); err != nil {
+		return err
+	}
 	if s.o.DSN != "" {
 		if err := s.countAuthentik(user, password); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -119,6 +120,8 @@ type answer struct {
 	header http.Header
 	body   map[string]any
 	took   time.Duration
+	// path is what was asked for.
+	path string
 }
 
 func (a *answer) str(key string) string {
@@ -128,7 +131,10 @@ func (a *answer) str(key string) string {
 
 func (c *client) do(method, path string, body any, header ...string) (*answer, error) {
 	var rd io.Reader
-	if body != nil {
+	form, isForm := body.(url.Values)
+	if isForm {
+		rd = strings.NewReader(form.Encode())
+	} else if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
 			return nil, err
@@ -142,7 +148,9 @@ func (c *client) do(method, path string, body any, header ...string) (*answer, e
 	for k, v := range c.header {
 		req.Header[k] = v
 	}
-	if body != nil {
+	if isForm {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	} else if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -168,7 +176,7 @@ func (c *client) do(method, path string, body any, header ...string) (*answer, e
 	if err != nil {
 		return nil, err
 	}
-	out := &answer{status: res.StatusCode, header: res.Header, took: time.Since(start)}
+	out := &answer{status: res.StatusCode, header: res.Header, took: time.Since(start), path: path}
 	_ = json.Unmarshal(raw, &out.body)
 	c.raw = res.Header.Values("Set-Cookie")
 	for _, line := range c.raw {

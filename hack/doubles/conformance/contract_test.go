@@ -188,10 +188,19 @@ func askEverything(t *testing.T, at, k6 string) {
 	for _, each := range []idp.ForwardAuth{moved, app} { // the second time its provider is changed
 		testenv.Until(t, "the outpost", func() error { return api.EnsureForwardAuth(t.Context(), each) })
 	}
+	client := idp.OIDC{Name: app.Name + "-oidc", ClientID: app.Name + "-oidc", ClientSecret: "a-secret-of-the-test", RedirectURI: "https://" + app.Name + "-oidc.example.com/callback"}
+	for range 2 { // the second time it is given its secret again
+		if err := api.EnsureOIDC(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+	}
 	runScenarios(t, k6, map[string]any{"format": "authstack.dev/plan/v1", "id": "t-1-1", "provider": "authentik", "baseURL": at, "host": "sso.example.com",
 		"forwardAuthHost": app.Host, "maxDurationSeconds": 600, "scenarios": []map[string]any{
 			{"name": "Login", "iterations": 1, "warmUpIterations": 1, "virtualUsers": 1}, {"name": "Dashboard", "iterations": 1, "warmUpIterations": 1, "virtualUsers": 1},
-			{"name": "ForwardAuth", "iterations": 10, "warmUpIterations": 1, "virtualUsers": 1}}}, user, password)
+			{"name": "ForwardAuth", "iterations": 10, "warmUpIterations": 1, "virtualUsers": 1}, {"name": "OIDC", "iterations": 1, "warmUpIterations": 1, "virtualUsers": 1}}}, user, password, &client)
+	if err := api.RemoveOIDC(t.Context(), client.Name); err != nil {
+		t.Fatal(err)
+	}
 	if err := api.RemoveForwardAuth(t.Context(), app.Name); err != nil {
 		t.Fatal(err)
 	}

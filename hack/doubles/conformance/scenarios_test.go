@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,30 +24,36 @@ func TestScenarios(t *testing.T) {
 	bin, pg := testenv.Build(t, "authentik"), testenv.StartPostgres(t)
 	type size map[string]any
 	forwardAuth := size{"name": "ForwardAuth", "iterations": 40, "warmUpIterations": 10, "virtualUsers": 1}
+	openID := size{"name": "OIDC", "iterations": 6, "warmUpIterations": 1, "virtualUsers": 1}
 	for version, sizes := range map[string][]size{
-		"2025.12.4": {{"name": "Login", "iterations": 3, "warmUpIterations": 1, "virtualUsers": 1}, {"name": "Dashboard", "iterations": 2, "warmUpIterations": 1, "virtualUsers": 1}, forwardAuth},
-		"2026.8.3":  {forwardAuth},
+		"2025.12.4": {{"name": "Login", "iterations": 3, "warmUpIterations": 1, "virtualUsers": 1}, {"name": "Dashboard", "iterations": 2, "warmUpIterations": 1, "virtualUsers": 1}, forwardAuth, openID},
+		"2026.8.3":  {forwardAuth, openID},
 	} {
 		t.Run(version, func(t *testing.T) {
 			s := startAuthentik(t, bin, pg, "scenarios"+strings.ReplaceAll(version, ".", ""), version)
 			s.workerProc.Stop() // its tasks are none of the matter here
 			api := &idp.Authentik{BaseURL: s.url, Token: token}
 			app := idp.ForwardAuth{Name: "authstack-latency-0123456789", Host: "authstack-latency-0123456789.example.com", Portal: "https://sso.example.com"}
+			client := idp.OIDC{Name: app.Name + "-oidc", ClientID: app.Name + "-oidc", ClientSecret: "a-secret-of-the-test", RedirectURI: "https://" + app.Name + "-oidc.example.com/callback"}
 			const user, password = "authstack-latency-0123456789-1", "a-password-of-the-test"
 			if err := api.EnsureUser(t.Context(), user, password); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // the second time as an operator that starts anew
 				testenv.Until(t, "the outpost", func() error { return api.EnsureForwardAuth(t.Context(), app) })
+				if err := api.EnsureOIDC(t.Context(), client); err != nil {
+					t.Fatal(err)
+				}
 			}
 			run := runScenarios(t, k6, map[string]any{"format": "authstack.dev/plan/v1", "id": "t-1-1", "provider": "authentik", "baseURL": s.url, "host": "sso.example.com",
-				"forwardAuthHost": app.Host, "maxDurationSeconds": 600, "scenarios": sizes}, user, password)
+				"forwardAuthHost": app.Host, "maxDurationSeconds": 600, "scenarios": sizes}, user, password, &client)
 			for _, x := range []struct {
 				scenario, endpoint string
 				requests           int64
 			}{{"Login", "login", 3}, {"Login", "mfa-get", 3}, {"Dashboard", "dashboard-parallel", 2}, {"Dashboard", "applications-parallel", 16},
-				{"ForwardAuth", "authorised", 40}, {"ForwardAuth", "unauthorised", 40}, {"ForwardAuth", "unauthorised-no-cookie", 4}, {"ForwardAuth", "first-sight", 4}} {
-				if len(sizes) == 1 && x.scenario != "ForwardAuth" {
+				{"ForwardAuth", "authorised", 40}, {"ForwardAuth", "unauthorised", 40}, {"ForwardAuth", "unauthorised-no-cookie", 4}, {"ForwardAuth", "first-sight", 4},
+				{"OIDC", "code-flow", 6}, {"OIDC", "authorization", 6}, {"OIDC", "token", 6}, {"OIDC", "userinfo", 6}, {"OIDC", "refresh", 6}, {"OIDC", "jwks", 6}} {
+				if len(sizes) == 2 && x.scenario != "ForwardAuth" && x.scenario != "OIDC" {
 					continue
 				}
 				found := run.Find(x.scenario, x.endpoint)
@@ -55,7 +62,7 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := api.RemoveForwardAuth(t.Context(), app.Name); err != nil {
+				if err := errors.Join(api.RemoveForwardAuth(t.Context(), app.Name), api.RemoveOIDC(t.Context(), client.Name)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -80,7 +87,7 @@ func buildK6(t *testing.T) string {
 }
 
 // runScenarios runs the scripts of the repository as the operator's Job does.
-func runScenarios(t *testing.T, k6 string, plan map[string]any, user, password string) *result.Run {
+func runScenarios(t *testing.T, k6 string, plan map[string]any, user, password string, client *idp.OIDC) *result.Run {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -97,7 +104,11 @@ func runScenarios(t *testing.T, k6 string, plan map[string]any, user, password s
 	}
 	text, _ := json.Marshal(plan)
 	write("plan.json", string(text))
-	text, _ = json.Marshal(map[string]any{"users": []map[string]string{{"username": user, "password": password}}})
+	held := map[string]any{"users": []map[string]string{{"username": user, "password": password}}}
+	if client != nil {
+		held["oidc"] = map[string]string{"clientID": client.ClientID, "clientSecret": client.ClientSecret, "redirectURI": client.RedirectURI, "application": client.Name}
+	}
+	text, _ = json.Marshal(held)
 	write("credentials.json", string(text))
 	cmd := exec.CommandContext(t.Context(), k6, "run", "--quiet", "--no-color", "--out", "authstack", filepath.Join(dir, scenarios.Main))
 	cmd.Env = append(os.Environ(), "AUTHSTACK_PLAN="+filepath.Join(dir, "plan.json"), "AUTHSTACK_CREDENTIALS="+filepath.Join(dir, "credentials.json"),

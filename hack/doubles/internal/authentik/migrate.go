@@ -85,6 +85,15 @@ func (c *Config) Migrate(ctx context.Context, conn *pgx.Conn, log *slog.Logger) 
 			return err
 		}
 	}
+	// Neither a new one nor one of an earlier double has OpenID Connect's columns yet.
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'authentik_providers_oauth2_refreshtoken'::regclass AND attname = 'token')").Scan(&have); err != nil {
+		return err
+	}
+	if !have {
+		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return installOIDC(ctx, tx) }); err != nil {
+			return err
+		}
+	}
 	var seen bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM authentik_version_history WHERE version = $1)", c.Version).Scan(&seen); err != nil {
 		return err

@@ -40,7 +40,15 @@ func (s *Server) serverHandler() http.Handler {
 	mux.HandleFunc(api+"providers/proxy/{pk}/{$}", s.api(admin, budget{50, 23}, s.oneProxyProvider))
 	mux.HandleFunc(api+"outposts/instances/{$}", s.api(admin, budget{50, 23}, s.outposts))
 	mux.HandleFunc(api+"outposts/instances/{pk}/{$}", s.api(admin, budget{50, 23}, s.oneOutpost))
+	mux.HandleFunc(api+"providers/oauth2/{$}", s.api(admin, budget{50, 23}, s.oauthProviders))
+	mux.HandleFunc(api+"providers/oauth2/{pk}/{$}", s.api(admin, budget{50, 23}, s.oneOAuthProvider))
+	mux.HandleFunc(api+"propertymappings/provider/scope/{$}", s.api(admin, budget{35, 16}, s.scopeMappings))
+	mux.HandleFunc(api+"crypto/certificatekeypairs/{$}", s.api(admin, budget{35, 16}, s.keyPairs))
 	mux.HandleFunc("/application/o/authorize/{$}", s.authorize)
+	mux.HandleFunc("POST /application/o/token/{$}", s.oidcToken)
+	mux.HandleFunc("/application/o/userinfo/{$}", s.oidcUserinfo)
+	mux.HandleFunc("GET /application/o/{slug}/jwks/{$}", s.oidcJWKS)
+	mux.HandleFunc("GET /application/o/{slug}/.well-known/openid-configuration", s.oidcDiscovery)
 	for _, proxy := range []string{"nginx", "traefik", "caddy", "envoy"} {
 		mux.HandleFunc("/outpost.goauthentik.io/auth/"+proxy, s.outpostCheck(proxy))
 	}

@@ -35,6 +35,9 @@ type planState struct {
 	Next   string `json:"next,omitempty"`
 	// Authorize is the query of an authorisation that the flow is about to grant.
 	Authorize string `json:"authorize,omitempty"`
+	// Consent is the token of the page that asks for consent, and Consented that it was given.
+	Consent   string `json:"consent,omitempty"`
+	Consented bool   `json:"consented,omitempty"`
 	Padding   string `json:"padding,omitempty"`
 }
 

@@ -23,6 +23,7 @@ type Behaviour struct {
 	Autocomplete    bool // from 2025.8: a page of the API names what its search completes
 	Direct          bool // from 2026.8: POSTGRESQL__DIRECT__* for LISTEN and locks
 	ListenAny6      bool // from 2026.5 the default address is [::]
+	GrantTypes      bool // from 2026.5 an OAuth2 provider lists what its client may ask for
 	SignedOutpost   bool // from 2026.8: the outpost (in Rust) signs its cookie and stores each session that it begins
 }
 
@@ -66,6 +67,7 @@ func BehaviourOf(version string) (Behaviour, error) {
 		ListenAny6:   at(2026, 5, 0),
 		Direct:       at(2026, 8, 0),
 
+		GrantTypes:    at(2026, 5, 0),
 		SignedOutpost: at(2026, 8, 0),
 	}
 	b.ThrottleInCache = !at(2026, 8, 0)

@@ -13,6 +13,9 @@ var coreSQL string
 //go:embed outpost.sql
 var outpostSQL string
 
+//go:embed oidc.sql
+var oidcSQL string
+
 //go:embed tables.txt
 var tablesTxt string
 
@@ -167,6 +170,9 @@ func (m *Model) DDL() []string {
 
 // Outpost gives the tables of the embedded outpost and its providers their named columns; it comes after DDL.
 func Outpost() string { return outpostSQL }
+
+// OIDC are the named columns of OpenID Connect's tables, which are added after the others.
+func OIDC() string { return oidcSQL }
 
 // columnKinds are the kinds a plain column takes in turn.
 var columnKinds = []string{"text", "boolean", "text", "integer", "text", "timestamptz", "varchar(255)", "jsonb"}
