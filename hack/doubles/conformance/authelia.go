@@ -76,10 +76,34 @@ func (s *suite) authelia() error {
 	c.cookies["authelia_session"] = id
 	a, err = s.forward(c, "https", s.o.OneFactor, "GET", "text/html")
 	s.must("the old cookie after log-out", 302, a, err)
+	if s.o.ClientID != "" {
+		if err := s.autheliaOpenID(); err != nil {
+			return err
+		}
+	}
 	if s.o.DSN != "" {
 		return s.countAuthelia()
 	}
 	return nil
+}
+
+// autheliaOpenID goes through the code flow with the client of the configuration.
+func (s *suite) autheliaOpenID() error {
+	p := &relyingParty{id: s.o.ClientID, secret: s.o.ClientSecret, redirect: s.o.RedirectURI, host: s.o.Portal, issuer: "https://" + s.o.Portal,
+		authorize: "/api/oidc/authorization", token: "/api/oidc/token", userinfo: "/api/oidc/userinfo", jwks: "/jwks.json"}
+	a, err := p.ask(s.client(), http.MethodGet, "/.well-known/openid-configuration", nil)
+	if err != nil {
+		return err
+	}
+	s.check("discovery", a.status == 200 && a.str("issuer") == p.issuer && a.str("token_endpoint") == p.issuer+p.token && a.str("jwks_uri") == p.issuer+p.jwks, "status %d, issuer %q", a.status, a.str("issuer"))
+	return s.codeFlow(p, func() (*client, error) {
+		c := s.client()
+		a, err := s.portal(c, http.MethodPost, "/api/firstfactor", map[string]any{"username": s.o.Username, "password": s.o.Password})
+		if err == nil && a.status != 200 {
+			err = fmt.Errorf("login answered %d", a.status)
+		}
+		return c, err
+	})
 }
 
 func has(h http.Header, names ...string) bool {

@@ -2,6 +2,10 @@ package conformance_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +40,20 @@ regulation: {max_retries: 3}
 storage:
 %s
 notifier: {filesystem: {filename: %s/mail.txt}}
+identity_providers:
+  oidc:
+    hmac_secret: a-secret-of-the-test
+    jwks:
+      - key: |
+%s
+    clients:
+      - client_id: latency
+        client_secret: '%s'
+        redirect_uris: ['https://latency.example.com/callback']
+        scopes: [openid, profile, email, offline_access]
+        grant_types: [authorization_code, refresh_token]
+        authorization_policy: one_factor
+        consent_mode: implicit
 `
 
 // startAuthelia writes a configuration and starts the double on it.
@@ -57,7 +75,12 @@ func startAuthelia(t *testing.T, session, storage string) (string, *testenv.Proc
 	}
 	write("users.yml", "users:\n  john:\n    displayname: John Doe\n    password: '"+digest+"'\n    email: john@example.com\n    groups: [dev]\n")
 	port := testenv.FreePort(t)
-	conf := write("configuration.yml", fmt.Sprintf(autheliaConfig, port, dir, session, storage, dir))
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	conf := write("configuration.yml", fmt.Sprintf(autheliaConfig, port, dir, session, storage, dir, "          "+strings.ReplaceAll(text, "\n", "\n          "), digest))
 	env := []string{"X_AUTHELIA_CONFIG=" + conf, "AUTHELIA_STORAGE_ENCRYPTION_KEY_FILE=" + write("key", "a-key-of-more-than-twenty-characters\n")}
 	check := exec.Command(bin, "config", "validate")
 	check.Env = env
@@ -73,7 +96,8 @@ func startAuthelia(t *testing.T, session, storage string) (string, *testenv.Proc
 func TestAuthelia(t *testing.T) {
 	pg := testenv.StartPostgres(t)
 	redis := testenv.StartRedis(t)
-	o := conformance.Options{Product: "authelia", Username: "john", Password: "secret", Portal: "auth.example.com", OneFactor: "app.example.com", Bypass: "open.example.com", Denied: "else.example.com"}
+	o := conformance.Options{Product: "authelia", Username: "john", Password: "secret", Portal: "auth.example.com", OneFactor: "app.example.com", Bypass: "open.example.com", Denied: "else.example.com",
+		ClientID: "latency", ClientSecret: "secret", RedirectURI: "https://latency.example.com/callback"}
 	postgres := fmt.Sprintf("  postgres: {address: 'tcp://127.0.0.1:%d', database: authelia, username: postgres, password: x}", pg.Port)
 
 	t.Run("memory", func(t *testing.T) {

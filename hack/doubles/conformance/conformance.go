@@ -34,6 +34,9 @@ type Options struct {
 	OneFactor          string // Authelia: a host that one_factor protects
 	Bypass             string // Authelia: a host with a bypass rule; optional
 	Denied             string // Authelia: a host whose rule is deny; optional
+
+	// Authelia: a client of OpenID Connect with implicit consent, as its configuration has it; optional.
+	ClientID, ClientSecret, RedirectURI string
 }
 
 // A Check is one line of the result.

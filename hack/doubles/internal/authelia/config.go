@@ -81,7 +81,10 @@ type Config struct {
 		} `yaml:"filesystem"`
 		SMTP *yaml.Node `yaml:"smtp"`
 	} `yaml:"notifier"`
-	AccessControl ACLConfig `yaml:"access_control"`
+	AccessControl     ACLConfig `yaml:"access_control"`
+	IdentityProviders struct {
+		OIDC *OIDCConfig `yaml:"oidc"`
+	} `yaml:"identity_providers"`
 }
 
 // SessionConfig is session.*.
@@ -180,7 +183,7 @@ var envKeys = []string{"server.address", "server.disable_healthcheck", "log.leve
 	"authentication_backend.password_reset.disable", "authentication_backend.file.path", "session.name", "session.same_site", "session.secret", "session.expiration", "session.inactivity", "session.remember_me",
 	"session.redis.host", "session.redis.port", "session.redis.username", "session.redis.password", "session.redis.database_index", "session.redis.maximum_active_connections", "session.redis.timeout",
 	"regulation.max_retries", "regulation.find_time", "regulation.ban_time", "storage.encryption_key", "storage.local.path", "storage.postgres.address", "storage.postgres.database", "storage.postgres.schema",
-	"storage.postgres.username", "storage.postgres.password", "storage.postgres.timeout", "notifier.filesystem.filename", "access_control.default_policy"}
+	"storage.postgres.username", "storage.postgres.password", "storage.postgres.timeout", "notifier.filesystem.filename", "access_control.default_policy", "identity_providers.oidc.hmac_secret"}
 
 // Load reads files, then environment. The errors are all that is wrong, as the product reports them together.
 func Load(files []string, environ []string, filters string) (*Config, []error) {

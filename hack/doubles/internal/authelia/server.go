@@ -29,6 +29,7 @@ type Server struct {
 	storage  storage
 	login    *delay
 	basic    *delay
+	oidc     *provider
 
 	mu       sync.Mutex
 	counters map[string]int
@@ -85,6 +86,16 @@ func (s *Server) providers(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("error occurred running a startup check for the %s provider: %w", name, err)
+		}
+	}
+	if c := s.cfg.IdentityProviders.OIDC; c != nil {
+		var store grants = newLocalGrants()
+		if pg != nil {
+			store = &sqlGrants{pg.db, pg.db}
+		}
+		var err error
+		if s.oidc, err = newProvider(c, store); err != nil {
+			return err
 		}
 	}
 	if pg != nil {
@@ -191,6 +202,7 @@ func (s *Server) routes() http.Handler {
 		_, _ = w.Write([]byte("<!DOCTYPE html><title>Login - Authelia</title><div id=\"root\"></div>\n"))
 	})
 	s.authzRoutes(mux)
+	s.oidcRoutes(mux)
 	return mux
 }
 

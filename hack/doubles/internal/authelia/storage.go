@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,8 +86,8 @@ func splitAddress(address, port string) (network, addr string, err error) {
 	return "tcp", net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// schemaVersion is the last migration of v4.39.
-const schemaVersion = 23
+// schemaVersion is the last migration of v4.39.20.
+const schemaVersion = 24
 
 var tables = []string{
 	`CREATE TABLE IF NOT EXISTS authentication_logs (id SERIAL PRIMARY KEY, time TIMESTAMP WITH TIME ZONE NOT NULL DEFAULT CURRENT_TIMESTAMP, successful BOOLEAN NOT NULL, banned BOOLEAN NOT NULL DEFAULT FALSE, username VARCHAR(100) NOT NULL, auth_type VARCHAR(8) NOT NULL DEFAULT '1FA', remote_ip VARCHAR(39) NULL, request_uri TEXT, request_method VARCHAR(8) NOT NULL DEFAULT '')`,
@@ -127,7 +128,7 @@ func (p *postgres) migrate(ctx context.Context, version string) error {
 	if have >= schemaVersion {
 		return tx.Commit()
 	}
-	for _, q := range tables {
+	for _, q := range slices.Concat(tables, oidcTables) {
 		if _, err := tx.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("%.50s: %w", q, err)
 		}

@@ -114,6 +114,7 @@ func (c *Config) validate() (errs []error) {
 	if !contains([]string{"trace", "debug", "info", "warn", "error"}, c.Log.Level) {
 		bad("log: option 'level' must be one of 'trace', 'debug', 'info', 'warn', or 'error' but it's configured as '%s'", c.Log.Level)
 	}
+	errs = append(errs, c.IdentityProviders.OIDC.validate()...)
 	return append(errs, c.AccessControl.validate()...)
 }
 
