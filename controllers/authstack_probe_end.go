@@ -164,6 +164,8 @@ func (r *AuthStackReconciler) collectProbe(ctx context.Context, s *scope, state 
 	}
 	collected.CompletedAt = ptr.To(metav1.NewTime(s.now))
 	*state = *collected
+	// The Job and its volume go at the next look, once the figures are in the status.
+	s.lookWithin(time.Second)
 	return nil
 }
 

@@ -218,7 +218,7 @@ func (p *Plan) unprobed(st *v1alpha1.AuthStack, now time.Time) time.Duration {
 	if storage := st.Spec.Postgres.Storage; storage != nil && storage.Probe != nil && storage.Probe.Mode != "" && storage.Probe.Mode != v1alpha1.StorageProbeAutomatic {
 		return 0
 	}
-	if probe := stored.Probe; probe != nil && probe.Running == "" && (probe.CompletedAt != nil || probe.Problem != "") {
+	if probe := stored.Probe; probe != nil && (probe.Running == "" || probe.CompletedRun == probe.Run) && (probe.CompletedAt != nil || probe.Problem != "") {
 		return 0
 	}
 	since := st.CreationTimestamp.Time

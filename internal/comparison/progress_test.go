@@ -211,6 +211,8 @@ func TestStorageIsProbedBeforeTheFirstRound(t *testing.T) {
 		"a probe that is under way is waited for":       {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Running: "probe-1"}}, "", time.Minute, Wait},
 		"one that has not begun too":                    {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, "", time.Minute, Wait},
 		"one that does not come is given up":            {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, "", time.Hour, Measure},
+		"one whose Job is only to be removed is not":    {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Running: "probe-1", Run: 1, CompletedRun: 1, CompletedAt: probed.CompletedAt}}, "", time.Minute, Measure},
+		"one that runs again is waited for":             {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Running: "probe-2", Run: 2, CompletedRun: 1, CompletedAt: probed.CompletedAt}}, "", time.Minute, Wait},
 		"one that is done is not":                       {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: probed}, "", time.Minute, Measure},
 		"nor one that failed":                           {true, &v1alpha1.StorageStatus{StorageClassName: "ceph", Probe: &v1alpha1.StorageProbeStatus{Problem: "no space"}}, "", time.Minute, Measure},
 		"nor where the spec has it off":                 {true, &v1alpha1.StorageStatus{StorageClassName: "ceph"}, v1alpha1.StorageProbeOff, time.Minute, Measure},
