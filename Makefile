@@ -66,7 +66,7 @@ test-e2e: ## Demo and end-to-end tests on the test cluster.
 
 .PHONY: test-ceph
 test-ceph: ## Crashes of database and OSDs, stopped OSDs and a comparison on a real Ceph; ROUNDS=20 for more crashes.
-	CEPH_ROUNDS=$(ROUNDS) hack/test.sh ceph
+	CEPH_TESTS=. CEPH_ROUNDS=$(ROUNDS) hack/test.sh ceph
 
 .PHONY: build
 build: ## Build the operator and the CLI into bin.

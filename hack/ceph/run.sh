@@ -2,7 +2,7 @@
 # The tests on the test cluster's real Ceph: crashes of the database and all OSDs under load, stopped OSDs, a comparison whose
 # operator is killed. Starts the cluster, or adds a Ceph to the one that runs.
 #
-# CEPH_ROUNDS=20  crashes; the default is 2. Arguments go to go test, for example -run TestStoppedOSDs.
+# CEPH_ROUNDS=20  crashes; the default is 2. Arguments go to go test, for example -run TestStacks.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out="$PWD/out/ceph"

@@ -110,8 +110,13 @@ func TestAComparisonSurvivesTheOperatorsDeaths(t *testing.T) {
 		t.Error("Ceph is not slower than the node's disk: one of them is not what it is called")
 	}
 
-	if out := cluster.Kubectl(t, "get", "authstacks,latencytests,jobs,pods,pvc,secrets,configmaps", "-A", "-l", v1alpha1.ComparisonLabel+"="+name, "-o", "name"); strings.Contains(out, "/") {
-		t.Errorf("left over:\n%s", out)
+	everything := cluster.Kubectl(t, "get", "authstacks,latencytests,jobs,pods,pvc,secrets,configmaps", "-A", "-l", v1alpha1.ComparisonLabel+"="+name,
+		"-o", `jsonpath={range .items[*]}{.metadata.namespace}/{.kind} {.metadata.name}{"\n"}{end}`)
+	for line := range strings.Lines(everything) {
+		// The report stays with the comparison.
+		if line != in+"/ConfigMap "+found.Status.ResultName+"\n" {
+			t.Errorf("left over: %s", line)
+		}
 	}
 	if out := cluster.Kubectl(t, "get", "namespaces", "-o", "name"); strings.Contains(out, "/"+name+"-") {
 		t.Errorf("a namespace of a variant is left:\n%s", out)

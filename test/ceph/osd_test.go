@@ -20,8 +20,7 @@ import (
 
 // With one OSD of three stopped people log in; with two the stack and the probe say that the storage hangs; and when they
 // come back nothing that was acknowledged is missing, and everything is well again by itself.
-func TestStoppedOSDs(t *testing.T) {
-	s := makeStacks(t, v1alpha1.DurabilityIdentity)[0]
+func stopOSDs(t *testing.T, s *stack) {
 	t.Cleanup(func() { order(t, "start") })
 
 	order(t, "osd", "stop", "2")

@@ -49,6 +49,14 @@ type stack struct {
 	worst  time.Duration
 }
 
+// begin a test with the stack, with nothing acknowledged yet.
+func (s *stack) begin(t *testing.T) {
+	t.Helper()
+	s.t, s.people, s.ledger, s.broken, s.worst, s.forgotten = t, nil, load.NewLedger(), load.Broken{}, 0, 0
+	kube.WaitReady(t, namespace, s.name)
+	s.look()
+}
+
 // look up how to reach the stack.
 func (s *stack) look() {
 	s.t.Helper()
@@ -114,7 +122,6 @@ func (s *stack) start(run int) {
 		if s.people, err = load.MakePeople(ctx, conn, people); err != nil {
 			s.t.Fatal(err)
 		}
-		s.ledger = load.NewLedger()
 	}
 	var conns []*pgx.Conn
 	for range s.people {
@@ -144,6 +151,14 @@ func (s *stack) check() {
 		s.forgotten += commits
 		s.ledger = load.NewLedger()
 	}
+}
+
+// String is what the crashes so far have taken.
+func (s *stack) String() string {
+	commits, _ := s.ledger.Acknowledged()
+	b := s.broken
+	return fmt.Sprintf("%s: of %d acknowledged commits %d accounts, %d passwords, %d tokens, %d revocations, %d logouts and %d sessions are missing, the oldest of %s before its crash",
+		s.durability, s.forgotten+commits, b.Accounts, b.Passwords, b.Tokens, b.Revocations, b.Logouts, b.Sessions, s.worst.Round(time.Millisecond))
 }
 
 // killDatabase ends every process of PostgreSQL with SIGKILL.

@@ -61,8 +61,7 @@ spec:
   latency: {mode: Manual}
 `
 
-// makeStacks makes a stack for each durability, named after it, and waits until all are Ready. They go with the test, and
-// with them their images.
+// makeStacks makes a stack for each durability, named after it. They go with the test, and with them their images.
 func makeStacks(t *testing.T, durabilities ...v1alpha1.Durability) []*stack {
 	t.Helper()
 	before := images(t)
@@ -75,10 +74,6 @@ func makeStacks(t *testing.T, durabilities ...v1alpha1.Durability) []*stack {
 		s := &stack{t: t, name: strings.ToLower(string(durability)), durability: durability}
 		cluster.Apply(t, fmt.Sprintf(manifest, s.name, durability))
 		stacks = append(stacks, s)
-	}
-	for _, s := range stacks {
-		kube.WaitReady(t, namespace, s.name)
-		s.look()
 	}
 	return stacks
 }
