@@ -80,7 +80,7 @@ func crash(t *testing.T, stacks []*stack) {
 		}
 		order(t, "start")
 		for _, s := range stacks {
-			s.deletePod()
+			s.deletePods()
 		}
 		for _, s := range stacks {
 			s.newPod()

@@ -194,10 +194,10 @@ func (s *stack) cutVolume() {
 	}
 }
 
-// deletePod has the Pod of the database made anew, which waits for no back-off.
-func (s *stack) deletePod() {
+// deletePods has the Pods of the stack made anew: after the third crash within minutes the kubelet's back-off would hold them up.
+func (s *stack) deletePods() {
 	s.t.Helper()
-	cluster.Kubectl(s.t, "delete", "pod", s.pod.Name, "-n", namespace, "--grace-period=1", "--wait=false")
+	cluster.Kubectl(s.t, "delete", "pods", "-l", v1alpha1.StackLabel+"="+s.name, "-n", namespace, "--grace-period=1", "--wait=false")
 }
 
 // newPod waits for the one that follows.
