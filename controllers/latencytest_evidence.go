@@ -168,6 +168,10 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 			reason = why
 		}
 	}
+	// A Job out of time has its Pods deleted by Kubernetes.
+	if reason == "" && !out.DeadlineExceeded && pod.DeletionTimestamp != nil && out.ExitCode != nil && *out.ExitCode != 0 {
+		reason = latency.PodDeleted
+	}
 	if out.PodReason == "" {
 		out.PodReason = reason
 	}

@@ -89,6 +89,8 @@ func podError(reason string, code int32) string {
 		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
 	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
 		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", reason)
+	case PodDeleted:
+		return "The Pod of k6 was deleted while it ran; run the test again."
 	case "Unschedulable":
 		return "No node takes the Pod of k6; lower spec.generator.resources or make room."
 	default:

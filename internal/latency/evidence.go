@@ -25,13 +25,16 @@ type Evidence struct {
 	ScriptDigest string
 }
 
+// PodDeleted is the reason of a Pod that somebody deleted while it ran; Kubernetes has no word for it.
+const PodDeleted = "Deleted"
+
 // JobOutcome is how one Job ended.
 type JobOutcome struct {
 	// Name of the Job.
 	Name string
 	// ExitCode of the k6 container; nil where it never ran or its Pod is gone.
 	ExitCode *int32
-	// PodReason is why the container or Pod ended or never started, in Kubernetes' words: OOMKilled,
+	// PodReason is PodDeleted, or why the container or Pod ended or never started, in Kubernetes' words: OOMKilled,
 	// Evicted, Preempting, ImagePullBackOff, ErrImagePull, CreateContainerConfigError, Unschedulable …
 	// or empty.
 	PodReason string

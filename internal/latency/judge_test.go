@@ -268,6 +268,12 @@ func TestJudge(t *testing.T) {
 			},
 			want: "Error", says: "memory",
 		},
+		"the Pod of k6 was deleted": {
+			change: func(_ *Plan, run **result.Run, ev *Evidence) {
+				*run, ev.Jobs[0].ExitCode, ev.Jobs[0].PodReason = nil, ptr(int32(137)), PodDeleted
+			},
+			want: "Error", says: "deleted while it ran; run the test again",
+		},
 		"k6 was evicted": {
 			change: func(_ *Plan, run **result.Run, ev *Evidence) {
 				*run, ev.Jobs[0].ExitCode, ev.Jobs[0].PodReason = nil, nil, "Evicted"
