@@ -3,6 +3,7 @@ package latency
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"authstack.dev/authstack/internal/result"
@@ -101,6 +102,9 @@ func podError(reason string, code int32) string {
 	return ""
 }
 
+// scriptPlace is the function and line of a script at the end of k6's words.
+var scriptPlace = regexp.MustCompile(`(?s) at (\S+ )?\(?file:.*$`)
+
 // exitError is what k6's exit code says (k6 errext/exitcodes), or empty for a run to the end.
 func exitError(code int32, words string, run *result.Run) string {
 	switch code {
@@ -116,7 +120,7 @@ func exitError(code int32, words string, run *result.Run) string {
 			}
 			if run.StopError != "" {
 				// Where in a script it stopped says nothing to a reader of the verdict.
-				said, _, _ := strings.Cut(run.StopError, " at run (file:")
+				said := scriptPlace.ReplaceAllString(run.StopError, "")
 				return "k6 gave up: " + clip(said, 200) + "."
 			}
 		}
