@@ -78,6 +78,16 @@ func authentikPlan(baseURL string, scenarios ...scenario) plan {
 		Host: "sso.example.test", MaxDurationSeconds: 60, Scenarios: scenarios}
 }
 
+// scriptOf is one of the real scripts, for a test that replaces a part of it.
+func scriptOf(t *testing.T, path string) string {
+	t.Helper()
+	text, ok := scenarios.Scripts()[path]
+	if !ok {
+		t.Fatalf("there is no script %s", path)
+	}
+	return text
+}
+
 // outcome of a run of the binary.
 type outcome struct {
 	exitCode int
@@ -108,9 +118,6 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 	for path, text := range scenarios.Scripts() {
 		write(path, text)
 	}
-	for path, text := range replaced {
-		write(path, text)
-	}
 	planText, _ := json.Marshal(p)
 	write("plan.json", string(planText))
 	held := map[string]any{"users": []map[string]string{{"username": canaryUser, "password": password}}}
@@ -119,6 +126,9 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 	}
 	credentials, _ := json.Marshal(held)
 	write("credentials.json", string(credentials))
+	for path, text := range replaced {
+		write(path, text)
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
@@ -279,7 +289,7 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("a script that throws is counted, since k6 itself would go on", func(t *testing.T) {
-		broken := "export const refused = 0; export function login() { throw new Error('oops'); }"
+		broken := strings.Replace(scriptOf(t, "lib/authentik.js"), "export function login(", "export function login() { throw new Error('oops'); }\nfunction unbroken(", 1)
 		run := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 3, 0, 1, closed}), canaryPassword, map[string]string{"lib/authentik.js": broken}).must(t, 0)
 		if f := run.Find("Login", "login").Failures; len(f) != 1 || f[0] != (result.Failure{Kind: "script error", Count: 3}) {
 			t.Errorf("failures: %v", f)
@@ -296,8 +306,8 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("credentials that are no JSON are not quoted", func(t *testing.T) {
 		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1, closed}), canaryPassword, map[string]string{
-			"lib/authentik.js": "open(__ENV.AUTHSTACK_CREDENTIALS + '.not'); export const login = 0;"})
-		if out.exitCode != 107 {
+			"credentials.json": `{"users": [{"password": "` + canaryPassword + `",,`})
+		if out.exitCode != 107 || !strings.Contains(out.output, "credentials.json") || strings.Contains(out.output, canaryPassword) {
 			t.Errorf("exit code %d:\n%s", out.exitCode, out.output)
 		}
 	})
