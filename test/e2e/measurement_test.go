@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,23 +96,30 @@ func TestMeasurementsEndInTheRightVerdict(t *testing.T) {
 	apply(t, measuredManifest(""))
 	waitReady(t, measuredNamespace, measuredStack)
 	t.Run("a generator that is taken away", generatorIsTakenAway)
+	t.Run("what the demo does not measure", everyOtherScenario)
 	t.Run("a pipeline whose change makes the login slower", slowerLoginFailsTheBuild)
 }
 
 // A measurement whose generator went away has no result, and says why; it never passes on what was measured till then.
 func generatorIsTakenAway(t *testing.T) {
+	apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: hungry, namespace: %s}
+data: {script.js: "const held = []; export default function () { for (;;) held.push(new Array(4194304).fill(held.length)); }"}
+`, measuredNamespace))
 	for name, c := range map[string]struct {
-		memory string
-		take   func(pod *corev1.Pod) error
-		says   string
+		scenario string
+		take     func(pod *corev1.Pod) error
+		says     string
 	}{
-		"killed": {"256Mi", func(pod *corev1.Pod) error {
+		"killed": {"name: Login", func(pod *corev1.Pod) error {
 			return kube.Delete(context.Background(), pod, client.GracePeriodSeconds(0))
 		}, "run the test again"},
-		"evicted": {"256Mi", func(pod *corev1.Pod) error {
+		"evicted": {"name: Login", func(pod *corev1.Pod) error {
 			return clientset.PolicyV1().Evictions(pod.Namespace).Evict(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 		}, "run the test again"},
-		"out-of-memory": {"24Mi", nil, "want of memory"},
+		"out-of-memory": {"name: Script, script: {configMapRef: {name: hungry, key: script.js}}", nil, "want of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			apply(t, fmt.Sprintf(`
@@ -120,9 +128,9 @@ kind: LatencyTest
 metadata: {name: %s, namespace: %s}
 spec:
   stackRef: {name: %s}
-  scenarios: [{name: Login, iterations: 2000}]
-  generator: {resources: {requests: {cpu: 20m, memory: %s}, limits: {memory: %s}}}
-`, name, measuredNamespace, measuredStack, c.memory, c.memory))
+  scenarios: [{%s, iterations: 2000}]
+  generator: {resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {memory: 128Mi}}}
+`, name, measuredNamespace, measuredStack, c.scenario))
 			if c.take != nil {
 				if err := c.take(generator(t, name)); err != nil {
 					t.Fatal(err)
@@ -133,6 +141,66 @@ spec:
 				t.Errorf("the verdict is %s: %s", verdict, message)
 			}
 			t.Logf("%s: %s", verdict, message)
+		})
+	}
+}
+
+// everyOtherScenario runs in a Job: OIDC with the client that the operator makes, a person's own script (the sample),
+// and one that asks for what it may not have.
+func everyOtherScenario(t *testing.T) {
+	script, err := os.ReadFile("../../config/samples/script.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = clientset.CoreV1().ConfigMaps(measuredNamespace).Create(context.Background(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "own"},
+		Data: map[string]string{"script.js": string(script), "elsewhere.js": `import http from 'k6/http';
+export default function () { http.get('https://10.96.0.1/version'); }`},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		scenario  string
+		endpoints map[string]int64
+		says      string
+	}{
+		"oidc":      {"name: OIDC", map[string]int64{"code-flow": 10, "authorization": 10, "token": 10, "userinfo": 10, "refresh": 10, "jwks": 10}, ""},
+		"own":       {"name: Script, script: {configMapRef: {name: own, key: script.js}}", map[string]int64{"script": 10, "search": 40}, ""},
+		"elsewhere": {"name: Script, script: {configMapRef: {name: own, key: elsewhere.js}}", nil, "asked for another address than the stack's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apply(t, fmt.Sprintf(`
+apiVersion: authstack.dev/v1alpha1
+kind: LatencyTest
+metadata: {name: %s, namespace: %s}
+spec:
+  stackRef: {name: %s}
+  scenarios: [{%s, iterations: 10, warmUpIterations: 2}]
+`, name, measuredNamespace, measuredStack, c.scenario))
+			verdict, message := verdictOf(t, name)
+			if c.says != "" {
+				if verdict != v1alpha1.VerdictError || !strings.Contains(message, c.says) {
+					t.Errorf("the verdict is %s: %s", verdict, message)
+				}
+				return
+			}
+			if verdict != v1alpha1.VerdictPassed {
+				t.Fatalf("the verdict is %s: %s", verdict, message)
+			}
+			test := &v1alpha1.LatencyTest{}
+			if err := kube.Get(context.Background(), client.ObjectKey{Namespace: measuredNamespace, Name: name}, test); err != nil {
+				t.Fatal(err)
+			}
+			measured := map[string]int64{}
+			for _, s := range test.Status.Scenarios {
+				for _, endpoint := range s.Endpoints {
+					measured[endpoint.Name] = endpoint.Requests - endpoint.Failed
+				}
+			}
+			if !maps.Equal(measured, c.endpoints) {
+				t.Errorf("what was measured is %v, want %v", measured, c.endpoints)
+			}
 		})
 	}
 }
@@ -169,7 +237,7 @@ func slowerLoginFailsTheBuild(t *testing.T) {
 	if out, code := run("kubectl", "authstack", "baseline", "save", "release-7", "-n", measuredNamespace, "-o", baseline); code != 0 {
 		t.Fatalf("saving the baseline ends with %d:\n%s", code, out)
 	}
-	out, code := run("hack/ci/pipeline.sh", append([]string{measuredNamespace, measuredStack, manifest("good.yaml", ""), manifest("change.yaml", "60m"),
+	out, code := run("hack/ci/pipeline.sh", append([]string{measuredNamespace, measuredStack, manifest("good.yaml", ""), manifest("change.yaml", "200m"),
 		"--baseline", baseline, "--not-worse-than", "10"}, load...)...)
 	if code != 1 || !strings.Contains(out, "taking the change back") {
 		t.Errorf("the build of a slower login ends with %d:\n%s", code, out)
