@@ -32,6 +32,9 @@ const (
 	logLimit = 64 << 20
 	// logPatience is how long after its end the log of a Job is asked for again when it cannot be read.
 	logPatience = 2 * time.Minute
+	// emptyLogPatience is the same for a log without a result of a k6 that failed: killed, or its script
+	// could not be read. It has written none, and the kubelet keeps what it wrote within a moment.
+	emptyLogPatience = 5 * time.Second
 )
 
 // stuck are the reasons of a waiting container that do not go away.
@@ -137,20 +140,19 @@ func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *bat
 	}
 	var runs []*result.Run
 	for _, pod := range pods {
-		run, podAgain := r.podOutcome(ctx, pod, &out)
-		again = again || podAgain
+		run, patience := r.podOutcome(ctx, pod, &out)
 		if run == nil {
 			// One part of the load without a result makes the rest worthless.
-			return out, nil, again && t.now.Sub(ended) < logPatience, nil
+			return out, nil, t.now.Sub(ended) < patience, nil
 		}
 		runs = append(runs, run)
 	}
 	return out, result.MergePods(runs...), false, nil
 }
 
-// podOutcome is how one Pod of a Job ended, noted in out, and the result in its log, or nil. Again is
-// whether the log should be asked for later.
-func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod, out *latency.JobOutcome) (found *result.Run, again bool) {
+// podOutcome is how one Pod of a Job ended, noted in out, and the result in its log, or nil. Patience is
+// how long after the end of its Job the log should be asked for again.
+func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod, out *latency.JobOutcome) (found *result.Run, patience time.Duration) {
 	reason := pod.Status.Reason
 	if reason == "" {
 		reason = waitingReason(pod)
@@ -177,24 +179,30 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 	}
 	if !ran && reason != "" {
 		out.LogError = result.ErrNoResult
-		return nil, false
+		return nil, 0
 	}
 	var said string
-	found, said, again, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
+	found, said, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
 	out.Said = cmp.Or(out.Said, said)
-	return found, again
+	switch err := out.LogError; {
+	case errors.Is(err, result.ErrCorrupt), errors.Is(err, result.ErrUnsupportedVersion):
+		return nil, 0
+	case errors.Is(err, result.ErrNoResult) && out.ExitCode != nil && *out.ExitCode != 0:
+		return nil, emptyLogPatience
+	default:
+		return found, logPatience
+	}
 }
 
-func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, said string, again bool, err error) {
+func (r *LatencyTestReconciler) readLog(ctx context.Context, namespace, pod string) (found *result.Run, said string, err error) {
 	stream, err := r.Logs.Stream(ctx, namespace, pod, latency.K6Container)
 	if err != nil {
-		return nil, "", true, fmt.Errorf("the log cannot be read: %w", err)
+		return nil, "", fmt.Errorf("the log cannot be read: %w", err)
 	}
 	defer func() { _ = stream.Close() }()
 	words := &latency.Said{}
 	found, err = result.Read(io.TeeReader(io.LimitReader(stream, logLimit), words))
-	permanent := slices.ContainsFunc([]error{result.ErrCorrupt, result.ErrUnsupportedVersion}, func(known error) bool { return errors.Is(err, known) })
-	return found, words.Error, err != nil && !permanent, err
+	return found, words.Error, err
 }
 
 // measured are the values of the label app.kubernetes.io/name on the Pods that take part in an answer.

@@ -216,6 +216,22 @@ func TestLatencyTest(t *testing.T) {
 			conformant(t, test.Generation, test.Status.ObservedGeneration, test.Status.Conditions)
 		})
 	}
+	t.Run("a k6 that was killed is not asked for its result for minutes", func(t *testing.T) {
+		g, w := NewWithT(t), newReadyWorld(t)
+		w.logs.text = "nothing"
+		var ended time.Time
+		w.k6 = func(pod *corev1.Pod) {
+			if ended.IsZero() {
+				ended = w.now
+			}
+			pod.Status.Phase = corev1.PodFailed
+			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+		}
+		w.measure()
+		w.until("a verdict", func() bool { return w.verdict() != "" })
+		g.Expect(conditionIn(w.test().Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring("want of memory"))
+		g.Expect(w.now.Sub(ended)).To(BeNumerically("<", logPatience/2))
+	})
 	t.Run("a test that is deleted in the middle leaves no user behind", func(t *testing.T) {
 		g, w := NewWithT(t), newReadyWorld(t)
 		w.idle = true
