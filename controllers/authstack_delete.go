@@ -28,6 +28,9 @@ func (r *AuthStackReconciler) remove(ctx context.Context, s *scope) kube.Outcome
 	if !controllerutil.ContainsFinalizer(s.stack, v1alpha1.Finalizer) {
 		return kube.Outcome{State: kube.Suspended}
 	}
+	if !r.leaveDatabase(ctx, s) {
+		return kube.Outcome{State: kube.Progressing, Before: 5 * time.Second}
+	}
 	data, err := r.dataOf(ctx, s.stack)
 	if err != nil {
 		return kube.Outcome{Err: err}

@@ -1,8 +1,10 @@
 package controllers
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -96,6 +98,38 @@ func TestDeletion(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		w.must(server.Get(t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "sso-postgres"}, set))
 		g.Expect(set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted).To(Equal(appsv1.RetainPersistentVolumeClaimRetentionPolicyType))
+	})
+	outside := func(w *world) {
+		w.must(server.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"},
+			StringData: map[string]string{"username": "authentik", "password": "p"}}))
+		w.create(func(st *v1alpha1.AuthStack) {
+			st.Spec.Postgres = &v1alpha1.PostgresSpec{External: &v1alpha1.ExternalPostgres{Host: "sso-postgres." + w.namespace + ".svc", Database: "authentik", SecretName: "db"}}
+		})
+		w.until("Ready", w.ready)
+		w.settle()
+	}
+	t.Run("an external database is left as it was found", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		outside(w)
+		host := "sso-postgres." + w.namespace + ".svc"
+		g.Expect(w.database.triggered[host].Triggers).NotTo(BeEmpty())
+		g.Expect(w.database.roles[host]).NotTo(BeEmpty())
+		w.must(server.Delete(t.Context(), w.stack()))
+		w.until("gone", gone(w))
+		g.Expect(w.database.triggered[host].Triggers).To(BeEmpty())
+		g.Expect(w.database.roles[host]).To(BeEmpty())
+	})
+	t.Run("one that does not answer holds the deletion up for a minute, and what is left in it is said", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		outside(w)
+		w.database.set(func(f *fakeDatabases) { f.err = errors.New("connection refused") })
+		w.must(server.Delete(t.Context(), w.stack()))
+		w.now = time.Now()
+		_ = w.step()
+		g.Expect(gone(w)()).To(BeFalse())
+		w.until("gone", gone(w))
+		g.Expect(w.now).To(BeTemporally("<", time.Now().Add(2*leavePatience)))
+		g.Expect(strings.Join(w.events.all(), "\n")).To(And(ContainSubstring("connection refused"), ContainSubstring("DROP FUNCTION IF EXISTS public.authstack_durability()")))
 	})
 }
 

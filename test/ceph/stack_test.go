@@ -33,6 +33,8 @@ type stack struct {
 	t          *testing.T
 	name       string
 	durability v1alpha1.Durability
+	// zalando is whether Zalando's operator makes the database.
+	zalando bool
 	// dsn opens the database as the product's role; server is where the product answers.
 	dsn, server        string
 	username, password string
@@ -84,7 +86,7 @@ func (s *stack) look() {
 	}
 	database, admin := secret(found.Status.Database.SecretName), secret(found.Status.IdentityProvider.AdminSecretName)
 	workload, _, _ := strings.Cut(found.Status.Database.Host, ".")
-	s.dsn = fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable connect_timeout=10",
+	s.dsn = fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=prefer connect_timeout=10",
 		address(workload), found.Status.Database.Port, database["username"], database["password"], found.Status.Database.Name)
 	s.server = "http://" + address(found.Status.IdentityProvider.ServiceName)
 	s.username, s.password = string(admin["username"]), string(admin["password"])
@@ -94,7 +96,11 @@ func (s *stack) look() {
 func (s *stack) findPod() {
 	s.t.Helper()
 	var err error
-	s.pod, err = podOf(context.Background(), namespace, client.MatchingLabels{v1alpha1.StackLabel: s.name, "app.kubernetes.io/component": "database"})
+	labels := client.MatchingLabels{v1alpha1.StackLabel: s.name, "app.kubernetes.io/component": "database"}
+	if s.zalando {
+		labels = client.MatchingLabels{"cluster-name": s.name + "-postgres", "spilo-role": "master"}
+	}
+	s.pod, err = podOf(context.Background(), namespace, labels)
 	if err != nil {
 		s.t.Fatal(err)
 	}
