@@ -197,6 +197,10 @@ func TestDiagnose(t *testing.T) {
 			evidence: authelia(measured(map[string]float64{"Login/login": 540, "Login/firstfactor": 540})),
 			want:     "password-hashing login-delay", says: "498ms are left", share: 922,
 		},
+		"the operator's own commits before a run are not the login's": {
+			evidence: authelia(measured(map[string]float64{"Login/login": 540, "Login/firstfactor": 540}), syncs(2*72+21, 200_000), func(e *Evidence) { e.Before.OwnCommits = 21 }),
+			want:     "commit-wait password-hashing login-delay", says: "2 commits of a login wait", remedy: "a faster medium", share: 836,
+		},
 		"Authelia that logs each request": {
 			evidence: authelia(measured(map[string]float64{"ForwardAuth/authorised": 2.2, "ForwardAuth/unauthorised": 2.2}), func(e *Evidence) { e.LogLevel = "info" }),
 			want:     "log-level log-level", says: "level info; with a median of 2.20ms", remedy: "spec.authelia.extraConfig", share: 303,

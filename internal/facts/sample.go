@@ -28,6 +28,9 @@ type DatabaseSample struct {
 	ConnectMicros   int64 `json:"connectMicros,omitempty"`
 	RoundTripMicros int64 `json:"roundTripMicros,omitempty"`
 	CommitMicros    int64 `json:"commitMicros,omitempty"`
+	// OwnCommits are those that CommitMicros is the median of; they were made after the counters were read, and each
+	// waited for a WAL sync.
+	OwnCommits int64 `json:"ownCommits,omitempty"`
 	// JIT and JoinCollapseLimit are in force for the product's role.
 	JIT               bool  `json:"jit,omitempty"`
 	JoinCollapseLimit int64 `json:"joinCollapseLimit,omitempty"`

@@ -25,8 +25,9 @@ func (c *Client) Sample(ctx context.Context, target stack.DatabaseTarget) (*fact
 		return nil, err
 	}
 	defer session.Close()
+	// The counters first: what the sample's own commits add is in the next sample's, and can be taken off there.
 	sample := &facts.DatabaseSample{ConnectMicros: time.Since(began).Microseconds()}
-	for _, ask := range []func(context.Context, *facts.DatabaseSample) error{session.durations, session.counters, session.planner, session.wal} {
+	for _, ask := range []func(context.Context, *facts.DatabaseSample) error{session.counters, session.planner, session.wal, session.durations} {
 		if err := ask(ctx, sample); err != nil {
 			return nil, plain(err)
 		}
@@ -43,6 +44,7 @@ func (s *Session) durations(ctx context.Context, sample *facts.DatabaseSample) (
 		return err
 	}
 	sample.CommitMicros, err = s.median(ctx, `SELECT pg_logical_emit_message(true, 'authstack', 'latency')`)
+	sample.OwnCommits = samples
 	return err
 }
 
