@@ -33,7 +33,17 @@ stage_unit() { packages && go vet ./... && go test $(go list ./... | grep -vE "^
 stage_durability() { packages && go test -count=1 -timeout 15m "$durability_package"; }
 stage_verify() { make --no-print-directory verify; }
 stage_lint() { make --no-print-directory lint; }
-stage_api() { packages && make --no-print-directory bin/helm && envtest && go test -timeout 20m $(go list ./... | grep -E "^($api_packages)") && (cd test/flux && go vet ./... && go test ./...); }
+# The controllers' tests go by steps and use one core; in two processes, each with an API server of its own, they use both.
+controllers_half='^Test(AuthStack|Authentik|Authelia|StatefulSets|Storage|Probe|Deletion|Operator|Faults|Zalando|Secrets|Schedule|A)'
+stage_api() {
+  packages && make --no-print-directory bin/helm && envtest && go vet ./controllers || return 1
+  go test -timeout 20m -run "$controllers_half" ./controllers &
+  local half=$! passed=0
+  go test -timeout 20m -skip "$controllers_half" ./controllers &&
+    go test -timeout 20m $(go list ./... | grep -E "^($api_packages)" | grep -vx authstack.dev/authstack/controllers) &&
+    (cd test/flux && go vet ./... && go test ./...) || passed=1
+  wait $half && [ $passed = 0 ]
+}
 stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
 # What can be had of authentik without its images: the client that each release publishes, and what it is built on, from PyPI.
