@@ -53,7 +53,7 @@ func TestStacks(t *testing.T) {
 }
 
 // PostgreSQL, the processes that attach its volumes, and all OSDs are killed at once, in the middle of a load or right after
-// everybody's last logout.
+// everybody's last commit.
 func crash(t *testing.T, stacks []*stack) {
 	count := rounds(t)
 	for round := range count {

@@ -55,7 +55,7 @@ func Start(ctx context.Context, ledger *Ledger, run int, people []int, conns []*
 	return c
 }
 
-// Stop has everybody log out, and waits for it.
+// Stop has everybody end with something that must stay, and waits for it.
 func (c *Crowd) Stop() {
 	c.stop.Store(true)
 	c.group.Wait()

@@ -146,16 +146,32 @@ func (p *person) revokeToken(ctx context.Context) error {
 	}, NewThrottle, fmt.Sprintf(`DELETE FROM authentik_core_token WHERE identifier = '%s'`, token))
 }
 
-// live goes on until the connection breaks. When the load is to end, one more logout is the last thing that is done, so
-// that nothing follows that would flush it.
+// live goes on until the connection breaks. When the load is to end, the last thing that is done is one that must stay (a
+// logout, a password, an account, a revocation), so that nothing follows that would flush it.
 func (p *person) live(ctx context.Context, stop *atomic.Bool) error {
 	steps := []func(context.Context) error{p.login, p.password, p.account, p.makeToken, p.revokeToken, p.logout}
 	for i := 0; ; i++ {
 		if stop.Load() && i%len(steps) == len(steps)-1 {
-			return p.logout(ctx)
+			return p.last(ctx)
 		}
 		if err := steps[i%len(steps)](ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// last is as often a revocation, in a table without triggers, as a logout, in one with them.
+func (p *person) last(ctx context.Context) error {
+	switch p.random.IntN(6) {
+	case 0:
+		return p.password(ctx)
+	case 1:
+		return p.account(ctx)
+	case 2, 3:
+		if err := p.makeToken(ctx); err != nil {
+			return err
+		}
+		return p.revokeToken(ctx)
+	}
+	return p.logout(ctx)
 }
