@@ -40,10 +40,11 @@ done
 k get storageclass "$class" >/dev/null
 size=$(jq -r '.spec.postgres.storage.size // "10Gi"' <<<"$after")
 
-sql() { # CLUSTER STATEMENT: asked of its first Pod, as the superuser
-  k exec "$1-0" -c postgres -- psql -U postgres -d postgres -qAtX -v ON_ERROR_STOP=1 -c "$2" 2>/dev/null
-}
 primary() { k get pods -l "cluster-name=$1,spilo-role=master" -o 'jsonpath={.items[0].metadata.name}'; }
+sql() { # CLUSTER STATEMENT: asked of its primary, as the superuser
+  local pod
+  pod=$(primary "$1" 2>/dev/null) && k exec "$pod" -c postgres -- psql -U postgres -d postgres -qAtX -v ON_ERROR_STOP=1 -c "$2" 2>/dev/null
+}
 until_true() { # WHAT LIMIT COMMAND…
   local what=$1 limit=$2 began=$SECONDS said=$SECONDS
   shift 2
@@ -79,14 +80,17 @@ if ! k get postgresql "$new-postgres" >/dev/null 2>&1; then
        | .standby = {standby_host: $host})}' | k create -f - >/dev/null
   say "made the standby cluster $new-postgres of $size on class $class"
 fi
+# Nothing of the old stack is touched before the new database is known to be its copy.
+identifier() { sql "$1" 'SELECT system_identifier FROM pg_control_system()'; }
+answers() { [ -n "$(identifier "$new-postgres")" ]; }
+until_true "the standby cluster has its copy and answers" 1800 answers
+[ "$(identifier "$new-postgres")" = "$(identifier "$old-postgres")" ] ||
+  fail "$new-postgres is no copy of $old-postgres but a database of its own, so nothing was moved; delete the postgresql resource $new-postgres. Does its image know STANDBY_HOST, as Spilo does?"
 promoted() { [ "$(sql "$new-postgres" 'SELECT pg_is_in_recovery()')" = f ]; }
-standing_by() { [ "$(sql "$new-postgres" 'SELECT pg_is_in_recovery()')" = t ] && [ -n "$(sql "$new-postgres" 'SELECT pg_last_wal_replay_lsn()')" ]; }
-either() { promoted || standing_by; }
-until_true "the standby cluster has its copy and follows" 1800 either
 
 if ! promoted; then
   behind() { [ "$(sql "$new-postgres" "SELECT pg_last_wal_replay_lsn() >= '$1'")" = t ]; }
-  lsn() { k exec "$(primary "$old-postgres")" -c postgres -- psql -U postgres -d postgres -qAtX -c 'SELECT pg_current_wal_lsn()'; }
+  lsn() { sql "$old-postgres" 'SELECT pg_current_wal_lsn()'; }
   until_true "the standby catches up while people log in" 1800 behind "$(lsn)"
   say "the standby follows; the switchover begins: from here on nobody can log in"
   stopped=$SECONDS
@@ -99,6 +103,21 @@ if ! promoted; then
   k patch postgresql "$new-postgres" --type json -p '[{"op": "remove", "path": "/spec/standby"}]' >/dev/null
   until_true "Patroni promotes the standby" 300 promoted
 fi
+
+# Zalando's operator sets the roles while Patroni may not be done, gives up as UpdateFailed, and would look again in half an
+# hour. A change of the resource makes it look now; this one is of a value by a byte.
+settled() {
+  case "$(k get postgresql "$new-postgres" -o 'jsonpath={.status.PostgresClusterStatus}')" in
+    Running) return 0 ;;
+    UpdateFailed | SyncFailed)
+      lag=$((${lag:-33554432} + 1))
+      k patch postgresql "$new-postgres" --type merge -p "{\"spec\":{\"patroni\":{\"maximum_lag_on_failover\":$lag}}}" >/dev/null
+      sleep 5
+      ;;
+  esac
+  return 1
+}
+until_true "Zalando's operator is done with the promoted cluster" 600 settled
 
 kubectl apply -f "$manifest" >/dev/null
 say "AuthStack $new takes the database over"

@@ -45,6 +45,8 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 	}
 	before := images(t)
 	cluster.MakeNamespace(t, namespace)
+	// Spilo's Pods are not restricted.
+	cluster.Kubectl(t, "label", "namespace", namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
 	written := func(name, storage string) string {
 		return strings.NewReplacer("NAME", name, "STORAGE", storage).Replace(movingManifest)
 	}
