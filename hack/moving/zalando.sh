@@ -100,8 +100,15 @@ if ! promoted; then
   until_true "the old stack's Pods are gone" 300 gone
   until_true "the last commit of the old database is in the new one" 600 behind "$(lsn)"
   say "every commit is there; promoting"
-  k patch postgresql "$new-postgres" --type json -p '[{"op": "remove", "path": "/spec/standby"}]' >/dev/null
+  # By Patroni itself, before Zalando's operator hears of it: the operator would first make the Pod anew and then wait ten minutes
+  # for a leader that is none yet.
+  k exec "$(primary "$new-postgres")" -c postgres -- python3 -c \
+    'import urllib.request as u; u.urlopen(u.Request("http://localhost:8008/config", b"{\"standby_cluster\": null}", method="PATCH"))'
   until_true "Patroni promotes the standby" 300 promoted
+fi
+if [ -n "$(k get postgresql "$new-postgres" -o 'jsonpath={.spec.standby}')" ]; then
+  k patch postgresql "$new-postgres" --type json -p '[{"op": "remove", "path": "/spec/standby"}]' >/dev/null
+  sleep 5 # Until the operator's word is about this change.
 fi
 
 # Zalando's operator sets the roles while Patroni may not be done, gives up as UpdateFailed, and would look again in half an
