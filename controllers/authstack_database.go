@@ -56,7 +56,7 @@ func (r *AuthStackReconciler) tune(ctx context.Context, s *scope) {
 		s.settingsKept = true
 		return
 	}
-	changed, err := r.Database.SetRole(ctx, *s.plan.DatabaseTarget, s.facts.Database.RoleSettings, s.plan.RoleSettings, s.settingsToReset())
+	changed, err := r.Database.SetRole(ctx, *s.plan.DatabaseTarget, s.facts.Database.RoleSettings, s.plan.RoleSettings, s.settingsToReset(s.plan.RoleSettings))
 	switch {
 	case err != nil:
 		s.settingsKept = true
@@ -92,13 +92,13 @@ func (r *AuthStackReconciler) setDurability(ctx context.Context, s *scope) {
 }
 
 // settingsToReset are those that the role was given before and shall have no longer.
-func (s *scope) settingsToReset() []string {
+func (s *scope) settingsToReset(wanted map[string]string) []string {
 	var names []string
 	if s.stack.Status.Database == nil {
 		return nil
 	}
 	for _, setting := range s.stack.Status.Database.Settings {
-		if _, wanted := s.plan.RoleSettings[setting.Name]; setting.Scope == "Role" && !wanted {
+		if _, stays := wanted[setting.Name]; setting.Scope == "Role" && !stays {
 			names = append(names, setting.Name)
 		}
 	}

@@ -53,15 +53,7 @@ func (r *AuthStackReconciler) clearDatabase(ctx context.Context, s *scope) error
 			return fmt.Errorf("its triggers cannot be taken off: %w", err)
 		}
 	}
-	var reset []string
-	if status := s.stack.Status.Database; status != nil {
-		for _, setting := range status.Settings {
-			if setting.Scope == "Role" {
-				reset = append(reset, setting.Name)
-			}
-		}
-	}
-	if _, err := r.Database.SetRole(ctx, *s.plan.DatabaseTarget, s.facts.Database.RoleSettings, nil, reset); err != nil {
+	if _, err := r.Database.SetRole(ctx, *s.plan.DatabaseTarget, s.facts.Database.RoleSettings, nil, s.settingsToReset(nil)); err != nil {
 		return fmt.Errorf("the settings of the product's role cannot be reset: %w", err)
 	}
 	return nil

@@ -56,7 +56,7 @@ stage_devcluster() { devcluster && (cd hack/devcluster && go vet ./... && go tes
 stage_e2e() { devcluster && hack/demo/run.sh && "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
 # On the cluster of e2e, to which it adds a Ceph. CEPH_TESTS=. runs the comparison too, which takes ten minutes, and
 # CEPH_ROUNDS=20 as many crashes as docs/durability.md reports.
-stage_ceph() { packages && hack/ceph/run.sh -run "${CEPH_TESTS:-TestStacks}"; }
+stage_ceph() { packages && "$root/hack/install-packages.sh" jq && hack/ceph/run.sh -run "${CEPH_TESTS:-TestStacks}"; }
 
 main() {
   passed=0 failed=0 names=()

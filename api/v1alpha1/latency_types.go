@@ -286,8 +286,8 @@ type GeneratorSpec struct {
 	Pods *int32 `json:"pods,omitempty"`
 
 	// Resources of the k6 container. Default: 500m CPU and 256Mi requested, 512Mi memory limit, no
-	// CPU limit, since a throttled generator measures itself. k6 by itself holds 30Mi: a memory limit is
-	// at least 64Mi.
+	// CPU limit, since a throttled generator measures itself. k6 with one virtual user holds about
+	// 50Mi (a test of loadtests/k6 says how much): a memory limit is at least 64Mi.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.limits) || !('memory' in self.limits) || quantity(string(self.limits['memory'])).compareTo(quantity('64Mi')) >= 0",message="k6 needs more memory than that: write at least memory: 64Mi in limits, or remove it for 512Mi"
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`

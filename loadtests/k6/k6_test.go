@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,6 +95,8 @@ type outcome struct {
 	output   string
 	run      *result.Run
 	readErr  error
+	// memory is the most that k6 held, in bytes.
+	memory int64
 }
 
 // runK6 runs the real scripts (with some replaced) the way the Job does.
@@ -150,6 +153,9 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 		t.Fatal(err)
 	}
 	out := outcome{exitCode: command.ProcessState.ExitCode(), output: output.String()}
+	if usage, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		out.memory = usage.Maxrss << 10
+	}
 	out.run, out.readErr = result.Read(strings.NewReader(out.output))
 	for _, secret := range []string{password, canaryUser, canarySecret, "authentik_session", "session-"} {
 		if strings.Contains(out.output, secret) {
@@ -286,6 +292,14 @@ func TestFailures(t *testing.T) {
 		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1, closed}), canaryPassword, map[string]string{"login.js": "export const options = {"})
 		if out.exitCode != 107 || !errors.Is(out.readErr, result.ErrNoResult) {
 			t.Errorf("exit code %d, %v", out.exitCode, out.readErr)
+		}
+	})
+	t.Run("k6 has room within the smallest memory limit that a LatencyTest takes", func(t *testing.T) {
+		out := runK6(t, authentikPlan((&fakeAuthentik{t: t}).start().URL, scenario{"Login", 60, 6, 1, closed}), canaryPassword, nil)
+		out.must(t, 0)
+		t.Logf("60 logins of one virtual user: %d MiB", out.memory>>20)
+		if out.memory == 0 || out.memory >= 64<<20 {
+			t.Errorf("k6 held %d bytes", out.memory)
 		}
 	})
 	t.Run("a script that throws is counted, since k6 itself would go on", func(t *testing.T) {

@@ -4,10 +4,10 @@ package ceph
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,24 +18,6 @@ import (
 	"authstack.dev/authstack/test/cluster"
 	"authstack.dev/authstack/test/durability/load"
 )
-
-const movingManifest = `
-apiVersion: authstack.dev/v1alpha1
-kind: AuthStack
-metadata: {name: NAME, namespace: ceph}
-spec:
-  host: sso.example.com
-  authentik:
-    version: "2026.8.3"
-    server: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
-    worker: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
-  postgres:
-    zalando: {version: "17", instances: 1}
-    storage: {size: 1Gi, STORAGE: {}, probe: {mode: Manual}}
-    resources: {requests: {cpu: 20m, memory: 256Mi}, limits: {memory: 768Mi}}
-  deletionPolicy: Delete
-  latency: {mode: Manual}
-`
 
 // The way of docs/moving-storage.md, as it is written there: from Ceph to the node's own disk, with everything that was
 // acknowledged, until the old stack and its image are gone.
@@ -48,7 +30,8 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 	// Spilo's Pods are not restricted.
 	cluster.Kubectl(t, "label", "namespace", namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
 	written := func(name, storage string) string {
-		return strings.NewReplacer("NAME", name, "STORAGE", storage).Replace(movingManifest)
+		return manifest(name, fmt.Sprintf(`{zalando: {version: "17", instances: 1}, storage: {size: 1Gi, %s: {}, probe: {mode: Manual}},
+    resources: {requests: {cpu: 20m, memory: 256Mi}, limits: {memory: 768Mi}}}`, storage))
 	}
 	cluster.Apply(t, written("old", "cephRBD"))
 	old := &stack{t: t, name: "old", durability: v1alpha1.DurabilityIdentity, zalando: true}
@@ -65,12 +48,14 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 		t.Fatalf("the load did not do everything that it can in %d commits", acknowledged)
 	}
 
-	manifest := filepath.Join(t.TempDir(), "new.yaml")
-	if err := os.WriteFile(manifest, []byte(written("new", "localNVMe")), 0o600); err != nil {
+	path := filepath.Join(t.TempDir(), "new.yaml")
+	if err := os.WriteFile(path, []byte(written("new", "localNVMe")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	move := exec.Command("../../hack/moving/zalando.sh", namespace, "old", manifest, "local-path")
-	out, err := move.CombinedOutput()
+	move := func() ([]byte, error) {
+		return exec.Command("../../hack/moving/zalando.sh", namespace, "old", path, "local-path").CombinedOutput()
+	}
+	out, err := move()
 	t.Logf("the words of the move:\n%s", out)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +79,7 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 	if medium := found.Status.Storage.Medium; medium != v1alpha1.MediumNodeLocal {
 		t.Errorf("the database is on %s now", medium)
 	}
-	if out, err := exec.Command("../../hack/moving/zalando.sh", namespace, "old", manifest, "local-path").CombinedOutput(); err != nil {
+	if out, err := move(); err != nil {
 		t.Errorf("run again, it does not see that it is done: %v\n%s", err, out)
 	}
 

@@ -42,24 +42,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// manifest of a stack on Ceph. Its requests are small: two cores hold three of them, and three OSDs.
-const manifest = `
+// manifest of a stack with this spec.postgres. Its requests are small: two cores hold three of them, and three OSDs.
+func manifest(name, postgres string) string {
+	return fmt.Sprintf(`
 apiVersion: authstack.dev/v1alpha1
 kind: AuthStack
-metadata: {name: %s, namespace: ceph}
+metadata: {name: %s, namespace: %s}
 spec:
   host: sso.example.com
   authentik:
     version: "2026.8.3"
     server: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
     worker: {replicas: 1, resources: {requests: {cpu: 20m, memory: 64Mi}, limits: {memory: 512Mi}}}
-  postgres:
-    durability: %s
-    storage: {size: 1Gi, cephRBD: {}, probe: {mode: Manual, short: 5s, long: 5s}}
-    resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {memory: 512Mi}}
+  postgres: %s
   deletionPolicy: Delete
   latency: {mode: Manual}
-`
+`, name, namespace, postgres)
+}
 
 // makeStacks makes a stack for each durability, named after it. They go with the test, and with them their images.
 func makeStacks(t *testing.T, durabilities ...v1alpha1.Durability) []*stack {
@@ -72,7 +71,8 @@ func makeStacks(t *testing.T, durabilities ...v1alpha1.Durability) []*stack {
 	var stacks []*stack
 	for _, durability := range durabilities {
 		s := &stack{t: t, name: strings.ToLower(string(durability)), durability: durability}
-		cluster.Apply(t, fmt.Sprintf(manifest, s.name, durability))
+		cluster.Apply(t, manifest(s.name, fmt.Sprintf(`{durability: %s, storage: {size: 1Gi, cephRBD: {}, probe: {mode: Manual, short: 5s, long: 5s}},
+    resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {memory: 512Mi}}}`, durability)))
 		stacks = append(stacks, s)
 	}
 	return stacks

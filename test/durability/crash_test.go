@@ -185,8 +185,8 @@ func TestCrashesFindAFault(t *testing.T) {
 			owner := trial.connect(trial.owner)
 			execute(t, owner, statement)
 			_ = owner.Close(context.Background())
-			// Few people, since what others commit with a wait flushes what somebody's last commit did not wait for. Every second
-			// crash has a chance of about one half.
+			// Few people, since what others commit with a wait flushes what somebody's last commit did not wait for.
+			// Every second crash comes after everybody's last commit, which shows the fault by chance.
 			trial.people = trial.people[:2]
 			for run := range 2 * rounds {
 				if found, _ := trial.round(ledger, run); found.Identity() > 0 {

@@ -50,6 +50,20 @@ spec:
 `, measuredStack, measuredNamespace, limit)
 }
 
+// applyTest has one scenario measured, by a generator of little memory.
+func applyTest(t *testing.T, name, scenario string) {
+	t.Helper()
+	apply(t, fmt.Sprintf(`
+apiVersion: authstack.dev/v1alpha1
+kind: LatencyTest
+metadata: {name: %s, namespace: %s}
+spec:
+  stackRef: {name: %s}
+  scenarios: [{%s}]
+  generator: {resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {memory: 128Mi}}}
+`, name, measuredNamespace, measuredStack, scenario))
+}
+
 // verdictOf waits for the verdict of a LatencyTest, and for its message.
 func verdictOf(t *testing.T, name string) (v1alpha1.Verdict, string) {
 	t.Helper()
@@ -122,15 +136,7 @@ data: {script.js: "const held = []; export default function () { for (;;) held.p
 		"out-of-memory": {"name: Script, script: {configMapRef: {name: hungry, key: script.js}}", nil, "want of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apply(t, fmt.Sprintf(`
-apiVersion: authstack.dev/v1alpha1
-kind: LatencyTest
-metadata: {name: %s, namespace: %s}
-spec:
-  stackRef: {name: %s}
-  scenarios: [{%s, iterations: 2000}]
-  generator: {resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {memory: 128Mi}}}
-`, name, measuredNamespace, measuredStack, c.scenario))
+			applyTest(t, name, c.scenario+", iterations: 2000")
 			if c.take != nil {
 				if err := c.take(generator(t, name)); err != nil {
 					t.Fatal(err)
@@ -170,14 +176,7 @@ export default function () { http.get('https://10.96.0.1/version'); }`},
 		"elsewhere": {"name: Script, script: {configMapRef: {name: own, key: elsewhere.js}}", nil, "asked for another address than the stack's"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apply(t, fmt.Sprintf(`
-apiVersion: authstack.dev/v1alpha1
-kind: LatencyTest
-metadata: {name: %s, namespace: %s}
-spec:
-  stackRef: {name: %s}
-  scenarios: [{%s, iterations: 10, warmUpIterations: 2}]
-`, name, measuredNamespace, measuredStack, c.scenario))
+			applyTest(t, name, c.scenario+", iterations: 10, warmUpIterations: 2")
 			verdict, message := verdictOf(t, name)
 			if c.says != "" {
 				if verdict != v1alpha1.VerdictError || !strings.Contains(message, c.says) {
