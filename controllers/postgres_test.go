@@ -228,18 +228,22 @@ func TestDatabaseEdge(t *testing.T) {
 			`CREATE TABLE authentik_core_authenticatedsession (session_id text PRIMARY KEY REFERENCES authentik_core_session DEFERRABLE INITIALLY DEFERRED)`,
 			`CREATE TABLE authentik_core_user (id int PRIMARY KEY, last_login timestamptz)`,
 			`CREATE TABLE authentik_policies_reputation_reputation (identifier text, ip inet, score bigint)`,
+			`CREATE TABLE authentik_tasks_task (message_id uuid PRIMARY KEY, state text)`,
+			`CREATE TABLE authentik_tasks_tasklog (task_id uuid REFERENCES authentik_tasks_task DEFERRABLE INITIALLY DEFERRED)`,
 			`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
 		} {
 			_, err := own.Exec(ctx, statement)
 			g.Expect(err).NotTo(HaveOccurred())
 		}
-		for range 2 { // Once more changes nothing.
+		_, err = own.Exec(ctx, `CREATE CONSTRAINT TRIGGER pgtrigger_notify_enqueueing_0bc94 AFTER UPDATE ON authentik_tasks_task DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION nothing()`)
+		g.Expect(err).NotTo(HaveOccurred()) // The product's queue has one, and it is in nobody's way.
+		for range 2 {                       // Once more changes nothing.
 			g.Expect(database.SetDurability(ctx, target, durability.Change{Install: tables})).To(Succeed())
 			g.Expect(judged()).To(Equal(durability.Finding{Relaxed: tables}))
 		}
 		for statement, problem := range map[string]string{
-			`DROP TRIGGER authstack_durability_delete ON authentik_core_session`:                                                                           "authentik_core_session lacks authstack_durability_delete",
-			`ALTER TABLE authentik_core_session ENABLE TRIGGER authstack_durability_delete`:                                                                "authentik_core_session lacks authstack_durability_delete",
+			`DROP TRIGGER authstack_durability_update ON authentik_core_session`:                                                                           "authentik_core_session lacks authstack_durability_update",
+			`ALTER TABLE authentik_core_session ENABLE TRIGGER authstack_durability_update`:                                                                "authentik_core_session lacks authstack_durability_update",
 			`CREATE OR REPLACE FUNCTION authstack_durability() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`:                               "the functions are missing or not this release's",
 			`CREATE CONSTRAINT TRIGGER zzz AFTER INSERT ON authentik_core_session DEFERRABLE FOR EACH ROW EXECUTE FUNCTION nothing()`:                      "authentik_core_session has the deferred trigger zzz",
 			`CREATE TABLE elsewhere (id int); CREATE TRIGGER x BEFORE DELETE ON elsewhere FOR EACH STATEMENT EXECUTE FUNCTION authstack_durability_wait()`: "elsewhere has triggers that it should not have",

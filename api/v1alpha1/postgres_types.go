@@ -43,9 +43,10 @@ type PostgresSpec struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// Durability says which acknowledged writes a crash may take. Strict: none. IdentityDurable: new and
-	// changed sessions, cache entries, times of logins and reputation scores of the last moments, so that
-	// a person logs in again; no user, credential, token, event, logout or revocation. Relaxed: all of
-	// the last three wal_writer_delays, about 0.6 s. Default: IdentityDurable where the product's version
+	// changed sessions, cache entries, times of logins, reputation scores and how far background tasks are,
+	// of the last moments, so that a person logs in again and a task is done twice; no user, credential,
+	// token, event, logout, revocation or task in the queue. Relaxed: all of the last three
+	// wal_writer_delays, about 0.6 s. Default: IdentityDurable where the product's version
 	// keeps such rows in PostgreSQL and it was looked into, or else Strict; status says what is in force.
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
@@ -77,8 +78,8 @@ const (
 	// DurabilityStrict relaxes nothing: every acknowledged commit survives a crash.
 	DurabilityStrict Durability = "Strict"
 	// DurabilityIdentity lets only those commits go without waiting for the WAL that touched nothing
-	// but rows which can be made again: sessions, cache entries, times of logins, reputation scores, new
-	// or changed. Deleting one, and everything else, waits. Triggers in the database decide it at each
+	// but rows which can be made again: sessions, cache entries, times of logins, reputation scores, the
+	// progress of background tasks. A logout, and everything else, waits. Triggers in the database decide it at each
 	// commit (docs/durability.md).
 	DurabilityIdentity Durability = "IdentityDurable"
 	// DurabilityRelaxed is synchronous_commit=off: a crash can take the acknowledged commits of up

@@ -22,12 +22,16 @@ const Schema = "public"
 const (
 	// DecideName is the function, and on each table the deferred constraint trigger, that decides at commit.
 	DecideName = "authstack_durability"
-	// WaitName is the function that makes a transaction wait; DeleteName and RowName are the triggers that call it:
-	// before every DELETE, and after a change of a row that takes something away.
-	WaitName   = "authstack_durability_wait"
-	DeleteName = "authstack_durability_delete"
-	RowName    = "authstack_durability_row"
+	// WaitName is the function that makes a transaction wait; the triggers that call it have names that begin with
+	// guardPrefix: before every statement that always waits, and after a row that makes its statement wait.
+	WaitName    = "authstack_durability_wait"
+	guardPrefix = "authstack_durability_"
+	// AlwaysName is the trigger before statements; those after rows are named for their statement by RowName.
+	AlwaysName = guardPrefix + "always"
 )
+
+// RowName is the trigger after the rows of a statement (INSERT, UPDATE or DELETE) that make it wait.
+func RowName(statement string) string { return guardPrefix + strings.ToLower(statement) }
 
 //go:embed functions.sql
 var functionsTemplate string
@@ -57,17 +61,17 @@ func Sources() map[string]string {
 // Install is the statements that put the triggers on the tables, to be run in one transaction by the tables' owner.
 // They replace what is there of an older release of the operator.
 func Install(tables []Table) []string {
-	statements := []string{
+	commands := []string{
 		Functions(),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s.%s(), %s.%s() FROM PUBLIC", Schema, DecideName, Schema, WaitName),
 	}
 	for _, table := range tables {
-		statements = append(statements, dropAll(table.Name)...)
+		commands = append(commands, dropAll(table.Name)...)
 		for _, trigger := range table.triggers() {
-			statements = append(statements, trigger.create()...)
+			commands = append(commands, trigger.create()...)
 		}
 	}
-	return statements
+	return commands
 }
 
 // Remove is the statements that take the triggers of these tables off, and the functions where nothing else calls them.
@@ -82,11 +86,12 @@ func Remove(tables []string) []string {
 }
 
 func dropAll(table string) []string {
-	var statements []string
-	for _, name := range []string{DecideName, DeleteName, RowName} {
-		statements = append(statements, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s.%s", name, Schema, quote(table)))
+	var drops []string
+	// The last is of a release of the operator that had one for all rows.
+	for _, name := range []string{DecideName, AlwaysName, RowName("INSERT"), RowName("UPDATE"), RowName("DELETE"), guardPrefix + "row"} {
+		drops = append(drops, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s.%s", name, Schema, quote(table)))
 	}
-	return statements
+	return drops
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -98,23 +103,35 @@ type trigger struct {
 	always bool
 }
 
+// triggers of the table, the deciding one last: while they are made nothing is relaxed. Its arguments are the names of the
+// others; the function compares their number with what is there.
 func (t Table) triggers() []trigger {
 	on := fmt.Sprintf("ON %s.%s", Schema, quote(t.Name))
-	condition := ""
-	if t.waitsWhen != "" {
-		condition = " WHEN (" + t.waitsWhen + ")"
+	var always, relaxed, names []string
+	var guards []trigger
+	guard := func(name, when, each string) {
+		names = append(names, "'"+name+"'")
+		guards = append(guards, trigger{t.Name, name, fmt.Sprintf("CREATE TRIGGER %s %s %s FOR EACH %s EXECUTE FUNCTION %s.%s()", name, when, on, each, Schema, WaitName), true})
 	}
-	but := ""
-	if len(t.waitsBut) > 0 {
-		but = "'" + strings.Join(t.waitsBut, "', '") + "'"
+	for _, statement := range statements {
+		condition, ok := t.relaxed[statement]
+		switch {
+		case !ok:
+			always = append(always, statement)
+			continue
+		case condition == everyRow:
+			guard(RowName(statement), "AFTER "+statement, "ROW")
+			continue
+		case condition != "":
+			guard(RowName(statement), "AFTER "+statement, "ROW WHEN ("+condition+")")
+		}
+		relaxed = append(relaxed, statement)
 	}
-	return []trigger{
-		// The waiting ones first: while they are made nothing is relaxed.
-		{t.Name, DeleteName, fmt.Sprintf("CREATE TRIGGER %s BEFORE DELETE %s FOR EACH STATEMENT EXECUTE FUNCTION %s.%s()", DeleteName, on, Schema, WaitName), true},
-		{t.Name, RowName, fmt.Sprintf("CREATE TRIGGER %s AFTER %s %s FOR EACH ROW%s EXECUTE FUNCTION %s.%s(%s)", RowName, t.waitsOn, on, condition, Schema, WaitName, but), true},
-		{t.Name, DecideName, fmt.Sprintf("CREATE CONSTRAINT TRIGGER %s AFTER %s %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %s.%s()",
-			DecideName, t.relaxedOn, on, Schema, DecideName), false},
+	if len(always) > 0 {
+		guard(AlwaysName, "BEFORE "+strings.Join(always, " OR "), "STATEMENT")
 	}
+	return append(guards, trigger{t.Name, DecideName, fmt.Sprintf("CREATE CONSTRAINT TRIGGER %s AFTER %s %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION %s.%s(%s)",
+		DecideName, strings.Join(relaxed, " OR "), on, Schema, DecideName, strings.Join(names, ", ")), false})
 }
 
 func (t trigger) create() []string {

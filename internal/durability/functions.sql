@@ -1,14 +1,8 @@
 -- What decides at each commit whether it waits for the WAL. docs/durability.md says why each test is here.
 
--- The transaction waits: a lock that nothing but its end, or a rollback to before it, takes away. Its arguments are the
--- columns whose change alone is none to wait for.
+-- The transaction waits: a lock that nothing but its end, or a rollback to before it, takes away.
 CREATE OR REPLACE FUNCTION public.authstack_durability_wait() RETURNS trigger LANGUAGE plpgsql AS $wait$
 BEGIN
-  IF TG_OP = 'UPDATE' AND TG_NARGS > 0 THEN
-    IF (pg_catalog.to_jsonb(NEW) OPERATOR(pg_catalog.-) TG_ARGV) OPERATOR(pg_catalog.=) (pg_catalog.to_jsonb(OLD) OPERATOR(pg_catalog.-) TG_ARGV) THEN
-      RETURN NULL;
-    END IF;
-  END IF;
   PERFORM pg_catalog.pg_advisory_xact_lock_shared(1635087475, 1952539489);
   RETURN NULL;
 END
@@ -41,9 +35,10 @@ BEGIN
         SELECT FROM pg_class c WHERE c.oid = l.relation AND l.mode = 'RowExclusiveLock' AND (
           c.relkind IN ('i', 't') -- Never without their table.
           OR c.relkind = 'r' AND NOT c.relhasrules AND (
-            SELECT count(*) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O'
-                OR t.tgname IN ('authstack_durability_delete', 'authstack_durability_row') AND t.tgenabled = 'A') = 3
-              AND bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability')
+            SELECT count(*) FILTER (WHERE t.tgname LIKE 'authstack\_durability\_%' AND t.tgenabled = 'A')
+                = max(t.tgnargs) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O')
+              -- authentik's queue notifies of a task that is queued, and that one waits.
+              AND bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability' OR t.tgname LIKE 'pgtrigger\_notify\_enqueueing\_%')
             FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)))
       WHEN 'advisory' THEN l.classid = 1635087475 AND l.objid = 1952539489 AND l.objsubid = 2
       ELSE l.locktype NOT IN ('virtualxid', 'transactionid', 'tuple', 'page', 'extend', 'spectoken')

@@ -38,11 +38,11 @@ func (c Change) Statements() []string {
 	if len(c.Install) == 0 {
 		return Remove(c.Remove)
 	}
-	var statements []string
+	var commands []string
 	for _, table := range c.Remove {
-		statements = append(statements, dropAll(table)...)
+		commands = append(commands, dropAll(table)...)
 	}
-	return append(statements, Install(c.Install)...)
+	return append(commands, Install(c.Install)...)
 }
 
 // Judge what was found against the tables that should have triggers; none where none should.
@@ -58,7 +58,7 @@ func Judge(tables []Table, found facts.Durability) Finding {
 	stale := false
 	for _, table := range tables {
 		missing := missing(table, found)
-		strangers := strangers(table.Name, found)
+		strangers := strangers(table, found)
 		delete(carrying, table.Name)
 		switch {
 		case len(missing) > 0:
@@ -144,10 +144,11 @@ func missing(table Table, found facts.Durability) []string {
 }
 
 // strangers are other people's deferred triggers on a table: they could write when the decision has fallen.
-func strangers(table string, found facts.Durability) []string {
+func strangers(table Table, found facts.Durability) []string {
 	var names []string
 	for _, trigger := range found.Triggers {
-		if trigger.Schema == Schema && trigger.Table == table && !ours(trigger) {
+		notifies := table.notifies != "" && strings.HasPrefix(trigger.Name, table.notifies)
+		if trigger.Schema == Schema && trigger.Table == table.Name && !ours(trigger) && !notifies {
 			names = append(names, trigger.Name)
 		}
 	}

@@ -36,7 +36,7 @@ func TestDurability(t *testing.T) {
 		return func(in *stack.Input) {
 			triggers := slices.Clone(in.Facts.Database.Durability.Triggers)
 			for i := range triggers {
-				if triggers[i].Table == "authentik_core_session" && triggers[i].Name == durability.DeleteName {
+				if triggers[i].Table == "authentik_core_session" && triggers[i].Name == durability.RowName("UPDATE") {
 					f(&triggers[i])
 				}
 			}
@@ -56,32 +56,32 @@ func TestDurability(t *testing.T) {
 		// withheld is whether the product's objects wait.
 		withheld bool
 	}{
-		"by default, authentik":                 {smallest, nil, identity, 5, 0, 0, true, "no user, credential, token, event, logout or revocation", false},
-		"by default, authentik with Redis":      {blueprint, nil, identity, 4, 0, 0, true, "", false},
+		"by default, authentik":                 {smallest, nil, identity, 7, 0, 0, true, "no user, credential, token, event, logout, revocation or task in the queue", false},
+		"by default, authentik with Redis":      {blueprint, nil, identity, 5, 0, 0, true, "", false},
 		"by default, Authelia":                  {replicas, nil, strict, 0, 0, 0, true, "Authelia keeps nothing in PostgreSQL that can be made again", false},
 		"asked for, Authelia":                   {replicas, []relax{ask(identity)}, strict, 0, 0, 0, true, "Authelia keeps nothing", false},
-		"asked for":                             {smallest, []relax{ask(identity)}, identity, 5, 0, 0, true, "", false},
-		"Strict is asked for, the triggers go":  {smallest, []relax{ask(strict)}, identity, 5, 0, 5, true, "", false},
+		"asked for":                             {smallest, []relax{ask(identity)}, identity, 7, 0, 0, true, "", false},
+		"Strict is asked for, the triggers go":  {smallest, []relax{ask(strict)}, identity, 7, 0, 7, true, "", false},
 		"Strict, the triggers are gone":         {smallest, []relax{ask(strict), func(in *stack.Input) { in.Facts.Database.Durability = facts.Durability{} }}, strict, 0, 0, 0, true, "takes no acknowledged commit", false},
-		"Relaxed is asked for, the triggers go": {smallest, []relax{ask(relaxed)}, identity, 5, 0, 5, false, "Relaxed comes into force", false},
+		"Relaxed is asked for, the triggers go": {smallest, []relax{ask(relaxed)}, identity, 7, 0, 7, false, "Relaxed comes into force", false},
 		"the database itself is relaxed":        {smallest, []relax{func(in *stack.Input) { in.Facts.Database.RoleSettings = map[string]string{"synchronous_commit": "off"} }}, relaxed, 0, 0, 0, true, "logins, logouts, password changes", false},
-		"the trigger before DELETE is missing":  {smallest, []relax{ask(identity), without(durability.DeleteName)}, identity, 4, 5, 0, false, "authentik_core_session lacks authstack_durability_delete", false},
-		"it is missing and nobody asked":        {smallest, []relax{without(durability.DeleteName)}, identity, 4, 5, 0, true, "", false},
-		"it is disabled":                        {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Enabled = "D" })}, identity, 4, 5, 0, false, "authstack_durability_delete", false},
-		"it was replaced":                       {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Comment = "" })}, identity, 4, 5, 0, false, "authstack_durability_delete", false},
-		"it calls something else":               {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Function = "nothing" })}, identity, 4, 5, 0, false, "authstack_durability_delete", false},
+		"the trigger after UPDATE is missing":   {smallest, []relax{ask(identity), without(durability.RowName("UPDATE"))}, identity, 6, 7, 0, false, "authentik_core_session lacks authstack_durability_update", false},
+		"it is missing and nobody asked":        {smallest, []relax{without(durability.RowName("UPDATE"))}, identity, 6, 7, 0, true, "", false},
+		"it is disabled":                        {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Enabled = "D" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
+		"it was replaced":                       {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Comment = "" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
+		"it calls something else":               {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Function = "nothing" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
 		"the function is another": {smallest, []relax{ask(identity), func(in *stack.Input) {
 			in.Facts.Database.Durability.Functions = map[string]string{durability.DecideName: "x"}
-		}}, identity, 5, 5, 0, false, "the functions are missing", false},
-		"somebody's deferred trigger":            {smallest, []relax{ask(identity), stranger}, identity, 4, 0, 0, false, "zzz, which is not ours", false},
-		"the same, and nobody asked":             {smallest, []relax{stranger}, identity, 4, 0, 0, true, "zzz, which is not ours", false},
-		"triggers on a table that has no reason": {smallest, []relax{ask(identity), astray}, identity, 5, 0, 1, false, "authentik_core_token has triggers that it should not have", false},
-		"a new version":                          {smallest, []relax{version("2026.8.9")}, identity, 5, 0, 5, true, "", true},
-		"a new image of the same version":        {smallest, []relax{func(in *stack.Input) { in.Stack.Spec.Authentik.Image = "registry.example.com/authentik:x" }}, identity, 5, 0, 5, true, "", true},
-		"a version that cannot follow":           {smallest, []relax{version("2025.10.1")}, identity, 5, 0, 0, false, "", false},
+		}}, identity, 7, 7, 0, false, "the functions are missing", false},
+		"somebody's deferred trigger":            {smallest, []relax{ask(identity), stranger}, identity, 6, 0, 0, false, "zzz, which is not ours", false},
+		"the same, and nobody asked":             {smallest, []relax{stranger}, identity, 6, 0, 0, true, "zzz, which is not ours", false},
+		"triggers on a table that has no reason": {smallest, []relax{ask(identity), astray}, identity, 7, 0, 1, false, "authentik_core_token has triggers that it should not have", false},
+		"a new version":                          {smallest, []relax{version("2026.8.9")}, identity, 7, 0, 7, true, "", true},
+		"a new image of the same version":        {smallest, []relax{func(in *stack.Input) { in.Stack.Spec.Authentik.Image = "registry.example.com/authentik:x" }}, identity, 7, 0, 7, true, "", true},
+		"a version that cannot follow":           {smallest, []relax{version("2025.10.1")}, identity, 7, 0, 0, false, "", false},
 		"after the triggers went, the version":   {smallest, []relax{version("2026.8.9"), func(in *stack.Input) { in.Facts.Database.Durability = facts.Durability{} }}, strict, 0, 0, 0, true, "comes into force when the migrations are done", false},
-		"a Pod is not ready, nothing changes":    {smallest, []relax{unready, without(durability.DeleteName)}, identity, 4, 0, 0, true, "", false},
-		"the database does not answer":           {smallest, []relax{func(in *stack.Input) { in.Facts.Database = nil }}, identity, 5, 0, 0, false, "", false},
+		"a Pod is not ready, nothing changes":    {smallest, []relax{unready, without(durability.RowName("UPDATE"))}, identity, 6, 0, 0, true, "", false},
+		"the database does not answer":           {smallest, []relax{func(in *stack.Input) { in.Facts.Database = nil }}, identity, 7, 0, 0, false, "", false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			in, _ := settle(t, cases[test.base]())

@@ -30,8 +30,8 @@ func DurabilityNote(durability v1alpha1.Durability) string {
 	case v1alpha1.DurabilityRelaxed:
 		return "a crash can take the acknowledged commits of up to three times wal_writer_delay (about 0.6 s by default): logins, logouts, password changes; nothing is corrupted"
 	case v1alpha1.DurabilityIdentity:
-		return "a crash can take new and changed sessions, cache entries, times of logins and reputation scores of up to three times wal_writer_delay (about 0.6 s by default), so that a person logs in again; " +
-			"no user, credential, token, event, logout or revocation"
+		return "a crash can take new and changed sessions, cache entries, times of logins, reputation scores and how far background tasks are, of up to three times wal_writer_delay " +
+			"(about 0.6 s by default), so that a person logs in again and a task is done twice; no user, credential, token, event, logout, revocation or task in the queue"
 	case v1alpha1.DurabilityStrict:
 		return "a crash takes no acknowledged commit"
 	}

@@ -163,8 +163,8 @@ func (s *stack) check() {
 func (s *stack) String() string {
 	commits, _ := s.ledger.Acknowledged()
 	b := s.broken
-	return fmt.Sprintf("%s: of %d acknowledged commits %d accounts, %d passwords, %d tokens, %d revocations, %d logouts and %d sessions are missing, the oldest of %s before its crash",
-		s.durability, s.forgotten+commits, b.Accounts, b.Passwords, b.Tokens, b.Revocations, b.Logouts, b.Sessions, s.worst.Round(time.Millisecond))
+	return fmt.Sprintf("%s: of %d acknowledged commits %d accounts, %d passwords, %d tokens, %d revocations, %d logouts, %d tasks and %d sessions are missing, the oldest of %s before its crash",
+		s.durability, s.forgotten+commits, b.Accounts, b.Passwords, b.Tokens, b.Revocations, b.Logouts, b.Tasks, b.Sessions, s.worst.Round(time.Millisecond))
 }
 
 // killDatabase ends every process of PostgreSQL with SIGKILL.

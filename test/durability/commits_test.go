@@ -25,6 +25,19 @@ const (
 	newAccount    = `INSERT INTO authentik_core_user (password, username, first_name, last_name, email, is_active, date_joined, uuid, name, path, type, attributes, last_updated, password_change_date) VALUES ('', md5(random()::text), '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now())`
 )
 
+// A task as the product queues it, and how far a worker is with it.
+const (
+	tenant   = `INSERT INTO authentik_tenants_tenant VALUES (gen_random_uuid(), 'public', '', true, '', true, true, true, '', 0, 0, '[]', true, true, '', 60)`
+	newTask  = `INSERT INTO authentik_tasks_task (message_id, queue_name, actor_name, state, mtime, retries, aggregated_status, expiring, tenant_id) SELECT gen_random_uuid(), 'default', 'a', 'queued', now(), 0, 'queued', true, tenant_uuid FROM authentik_tenants_tenant`
+	progress = `UPDATE authentik_tasks_task SET state = 'running', mtime = now(), aggregated_status = 'running'`
+	taskNote = `INSERT INTO authentik_tasks_tasklog (task_id, event, log_level, logger, "timestamp", attributes, previous) SELECT message_id, 'Task is being processed', 'info', 'a', now(), '{}', false FROM authentik_tasks_task`
+)
+
+// logout of somebody, in one statement.
+func logout(key string) string {
+	return `WITH person AS (DELETE FROM authentik_core_authenticatedsession WHERE session_id = '` + key + `') DELETE FROM authentik_core_session WHERE session_key = '` + key + `'`
+}
+
 // prepared is what the cases find: rows, and objects as an adversary or a plug-in would make them.
 var prepared = []string{
 	`INSERT INTO authentik_core_user SELECT i, '', NULL, 'u' || i, '', '', '', true, now(), gen_random_uuid(), '', '', '', '{}', now(), now() FROM generate_series(1, 9) i`,
@@ -32,6 +45,9 @@ var prepared = []string{
 	`INSERT INTO authentik_core_session VALUES ('kept', now() + interval '1 day', true, convert_to('authentik/impersonate/user', 'UTF8'), '10.0.0.1', 'test', now())`,
 	`INSERT INTO authentik_core_session SELECT 'kept2', expires, expiring, session_data, last_ip, last_user_agent, last_used FROM authentik_core_session`,
 	`INSERT INTO authentik_core_session SELECT 'old' || i, now(), true, '\x80', '10.0.0.1', 'test', now() FROM generate_series(1, 1000) i`,
+	// Somebody is logged in to the first fifty.
+	`INSERT INTO authentik_core_authenticatedsession SELECT 'old' || i, gen_random_uuid(), 1 FROM generate_series(1, 50) i`,
+	tenant, newTask,
 	`CREATE TABLE ordinary (id int)`, `CREATE UNLOGGED TABLE unlogged (id int)`, `CREATE SEQUENCE counter`,
 	`CREATE TABLE parted (id int) PARTITION BY LIST (id); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1)`,
 	`CREATE SCHEMA other; CREATE TABLE other.authentik_core_session (LIKE authentik_core_session INCLUDING ALL)`,
@@ -40,7 +56,7 @@ var prepared = []string{
 	`CREATE VIEW groups AS SELECT * FROM authentik_core_group`,
 	`CREATE FUNCTION early() RETURNS int LANGUAGE plpgsql AS $$ BEGIN SET CONSTRAINTS ALL IMMEDIATE; RETURN 1; END $$`,
 	`CREATE FUNCTION writes() RETURNS int LANGUAGE sql AS $$ ` + newUser + `; SELECT 1 $$`,
-	`CREATE FUNCTION forgets() RETURNS void LANGUAGE plpgsql SET authstack.waits = '' SET synchronous_commit = on AS $$ BEGIN DELETE FROM authentik_core_session WHERE session_key = 'none'; END $$`,
+	`CREATE FUNCTION forgets() RETURNS void LANGUAGE plpgsql SET authstack.waits = '' SET synchronous_commit = on AS $$ BEGIN DELETE FROM authentik_core_authenticatedsession WHERE session_id = 'old40'; END $$`,
 	`CREATE FUNCTION everything() RETURNS int LANGUAGE plpgsql AS $$ BEGIN ` + newSession + `; SET CONSTRAINTS ALL IMMEDIATE; ` + newUser + `; RETURN 1; END $$`,
 	`CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`,
 	`CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO ordinary VALUES (1); RETURN NULL; END $$`,
@@ -72,7 +88,7 @@ var cases = map[string]struct {
 	"a thousand sessions at once":                      {messages: []string{`INSERT INTO authentik_core_session SELECT md5(random()::text || i), now(), true, '\x80', '10.0.0.1', 'test', now() FROM generate_series(1, 1000) i`}, waits: false},
 	"a value so long that it is stored out of line":    {messages: begin(`UPDATE authentik_core_session SET session_data = (SELECT string_agg(decode(md5(i::text), 'hex'), '') FROM generate_series(1, 2000) i) WHERE session_key = 'old1'`), waits: false},
 	"a durable write undone by a savepoint":            {messages: begin(newSession, "SAVEPOINT a", newUser, "ROLLBACK TO a"), waits: false},
-	"a logout undone by a savepoint":                   {messages: begin(newSession, "SAVEPOINT a", `DELETE FROM authentik_core_session WHERE session_key = 'old2'`, "ROLLBACK TO a"), waits: false},
+	"a logout undone by a savepoint":                   {messages: begin(newSession, "SAVEPOINT a", logout("old2"), "ROLLBACK TO a"), waits: false},
 	"COPY into sessions":                               {messages: []string{`COPY authentik_core_session FROM PROGRAM 'printf "copied%s\t2030-01-01\tt\t\\\\\\\\x80\t10.0.0.1\ttest\t2030-01-01\n" $RANDOM$$'`}, waits: false},
 	"NOTIFY beside it":                                 {messages: begin(newSession, "NOTIFY channel"), waits: false},
 	"constraints deferred by name, as they are anyway": {messages: begin("SET CONSTRAINTS ALL DEFERRED", newSession), waits: false},
@@ -82,36 +98,52 @@ var cases = map[string]struct {
 	"the times of logins of everybody":                      {messages: []string{`UPDATE authentik_core_user SET last_login = now()`}, waits: false},
 	"a reputation score and its change":                     {messages: []string{newReputation, newReputation}, waits: false},
 
+	"the session from before a login":             {messages: begin(newSession, `DELETE FROM authentik_core_session WHERE session_key = 'old100'`), waits: false},
+	"the same by itself":                          {messages: []string{`DELETE FROM authentik_core_session WHERE session_key = 'old101'`}, waits: false},
+	"the same after a look for who was logged in": {messages: begin(`DELETE FROM authentik_core_authenticatedsession WHERE session_id IN ('old102')`, `DELETE FROM authentik_core_session WHERE session_key = 'old102'`), waits: false},
+	"how far a worker is with a task":             {messages: begin(progress, taskNote), waits: false},
+	"a task that is done, and its message":        {messages: []string{`UPDATE authentik_tasks_task SET state = 'done', message = ''`}, waits: false},
+	"a note of a task":                            {messages: []string{taskNote}, waits: false},
+
 	// What has to.
+	"a task":                  {messages: begin(newTask, taskNote), waits: true},
+	"a task beside a session": {messages: begin(newSession, newTask), waits: true},
+	"a task that is put into the queue again":       {messages: begin(progress, `UPDATE authentik_tasks_task SET state = 'queued'`), waits: true},
+	"a task in a state that is not known":           {messages: []string{`UPDATE authentik_tasks_task SET state = 'waiting_for_dependencies'`}, waits: true, after: []string{progress}},
+	"a task that is taken away":                     {messages: begin(progress, `DELETE FROM authentik_tasks_tasklog`, `DELETE FROM authentik_tasks_task WHERE actor_name = 'b'`), waits: true},
+	"notes of a task that are marked as old":        {messages: begin(progress, `UPDATE authentik_tasks_tasklog SET previous = true`), waits: true, before: []string{taskNote}},
+	"a logout that deletes the session first":       {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old21'`, `DELETE FROM authentik_core_authenticatedsession WHERE session_id = 'old21'`), waits: true},
 	"a password with the time of a login":           {messages: []string{`UPDATE authentik_core_user SET last_login = now(), password = md5(random()::text) WHERE id = 1`}, waits: true},
 	"a person of many who is deactivated":           {messages: []string{`UPDATE authentik_core_user SET last_login = now(), is_active = id <> 3`}, waits: true, after: []string{`UPDATE authentik_core_user SET is_active = true`}},
 	"an attribute that becomes null":                {messages: []string{`UPDATE authentik_core_user SET attributes = '{"a": null}' WHERE id = 2`}, waits: true, after: []string{`UPDATE authentik_core_user SET attributes = '{}'`}},
 	"a new account":                                 {messages: []string{newAccount}, waits: true},
+	"a new account with its number and a session":   {messages: begin(newSession, strings.NewReplacer("(password,", "(id, password,", "VALUES (", "VALUES (1000000 * random() + 10000, ").Replace(newAccount)), waits: true},
 	"a new account beside a session":                {messages: begin(newSession, newAccount), waits: true},
 	"an account that is there already, ON CONFLICT": {messages: []string{strings.Replace(newAccount, "md5(random()::text), ''", "'u1', ''", 1) + ` ON CONFLICT (username) DO UPDATE SET email = md5(random()::text)`}, waits: true},
 	"an account that is deleted":                    {messages: []string{`DELETE FROM authentik_core_user WHERE username = 'u9'`}, waits: true},
 	"a reputation of another name":                  {messages: []string{`UPDATE authentik_policies_reputation_reputation SET identifier = md5(random()::text)`}, waits: true, before: []string{newReputation}},
 	"a reputation that is deleted":                  {messages: []string{`DELETE FROM authentik_policies_reputation_reputation`}, waits: true, before: []string{newReputation}},
 	"a durable row":                                 {messages: []string{newUser}, waits: true},
-	"a logout":                                      {messages: []string{`DELETE FROM authentik_core_session WHERE session_key = 'old3'`}, waits: true},
-	"a logout in a transaction":                     {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old4'`), waits: true},
+	"a logout":                                      {messages: []string{logout("old3")}, waits: true},
+	"a logout in a transaction":                     {messages: begin(logout("old4")), waits: true},
 	"a cache flush":                                 {messages: []string{`DELETE FROM django_postgres_cache_cacheentry`}, waits: true, before: []string{newThrottle}},
+	"a cache flush beside a counter":                {messages: begin(newThrottle, `DELETE FROM django_postgres_cache_cacheentry`), waits: true},
 	"a SAML response that was seen":                 {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "authentik_saml_seen_ids_1", 1)}, waits: true},
 	"a key that only looks relaxed":                 {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "x:goauthentik.io/policies/", 1)}, waits: true},
 	"a reputation score":                            {messages: []string{strings.Replace(newThrottle, "throttle_anon_", "goauthentik.io/policies/reputation/scores/", 1)}, waits: true},
 	"a seen SAML response among many entries":       {messages: begin(newThrottle, strings.Replace(newThrottle, "throttle_anon_", "authentik_saml_seen_ids_1", 1), newThrottle), waits: true},
 	"a session that expires earlier":                {messages: begin(`UPDATE authentik_core_session SET expires = now() - interval '1 year' WHERE session_key = 'old5'`), waits: true},
 	"a session that expires at last":                {messages: begin(`UPDATE authentik_core_session SET expires = NULL WHERE session_key = 'old5'`), waits: true},
-	"another session key":                           {messages: begin(`UPDATE authentik_core_session SET session_key = 'new6' WHERE session_key = 'old6'`), waits: true},
+	"another session key":                           {messages: begin(`UPDATE authentik_core_session SET session_key = 'new66' WHERE session_key = 'old66'`), waits: true},
 	"the end of an impersonation":                   {messages: begin(strings.Replace(touch, "old20", "kept", 1)), waits: true},
 	"an impersonation that goes on":                 {messages: begin(`UPDATE authentik_core_session SET last_used = now() WHERE session_key = 'kept2'`), waits: false},
 	"an authenticated session of somebody else":     {messages: begin(`UPDATE authentik_core_authenticatedsession SET user_id = 2`), waits: true},
-	"a logout after a new session":                  {messages: begin(newSession, `DELETE FROM authentik_core_session WHERE session_key = 'old7'`), waits: true},
-	"a logout before a new session":                 {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old8'`, newSession), waits: true},
-	"a logout and a cache entry":                    {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old9'`, newThrottle), waits: true},
-	"a logout in a savepoint that is released":      {messages: begin("SAVEPOINT a", `DELETE FROM authentik_core_session WHERE session_key = 'old10'`, "RELEASE a", newSession), waits: true},
-	"a logout by MERGE and a new session":           {messages: begin(`MERGE INTO authentik_core_session s USING (SELECT 'old11' AS k) o ON s.session_key = o.k WHEN MATCHED THEN DELETE`, newSession), waits: true},
-	"a logout in one statement with a new session":  {messages: []string{`WITH gone AS (DELETE FROM authentik_core_session WHERE session_key = 'old12') ` + newSession}, waits: true},
+	"a logout after a new session":                  {messages: begin(newSession, logout("old7")), waits: true},
+	"a logout before a new session":                 {messages: begin(logout("old8"), newSession), waits: true},
+	"a logout and a cache entry":                    {messages: begin(logout("old9"), newThrottle), waits: true},
+	"a logout in a savepoint that is released":      {messages: begin("SAVEPOINT a", logout("old10"), "RELEASE a", newSession), waits: true},
+	"a logout by MERGE and a new session":           {messages: begin(`MERGE INTO authentik_core_authenticatedsession s USING (SELECT 'old11' AS k) o ON s.session_id = o.k WHEN MATCHED THEN DELETE`, newSession), waits: true},
+	"a logout in one statement with a new session":  {messages: []string{`WITH gone AS (DELETE FROM authentik_core_authenticatedsession WHERE session_id = 'old12') ` + newSession}, waits: true},
 	"TRUNCATE and a new session":                    {messages: begin(`TRUNCATE django_postgres_cache_cacheentry`, newSession), waits: true},
 	"a session and a durable row":                   {messages: begin(newSession, newUser), waits: true},
 	"a durable row and a session":                   {messages: begin(newUser, newSession), waits: true},
@@ -162,25 +194,31 @@ var cases = map[string]struct {
 	"everything in one function":                              {messages: []string{"SELECT everything()"}, waits: true},
 	"everything in one DO":                                    {messages: []string{`DO $$ BEGIN ` + newSession + `; SET CONSTRAINTS ALL IMMEDIATE; ` + newUser + `; END $$`}, waits: true},
 	"a cursor that writes when the transaction ends":          {messages: begin(newSession, `DECLARE c CURSOR WITH HOLD FOR SELECT writes()`), waits: true},
-	"all settings reset after a logout":                       {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old13'`, "RESET ALL", newSession), waits: true},
+	"all settings reset after a logout":                       {messages: begin(logout("old13"), "RESET ALL", newSession), waits: true},
 	"a logout in a function that forgets":                     {messages: begin(`SELECT forgets()`, newSession), waits: true},
 	"the settings forged":                                     {messages: begin(newSession, newUser, "SET LOCAL authstack.waits = ''"), waits: true},
-	"advisory locks given back after a logout":                {messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old14'`, "SELECT pg_advisory_unlock_all()", "SELECT pg_advisory_unlock_shared(1635087475, 1952539489)", newSession), waits: true},
+	"advisory locks given back after a logout":                {messages: begin(logout("old14"), "SELECT pg_advisory_unlock_all()", "SELECT pg_advisory_unlock_shared(1635087475, 1952539489)", newSession), waits: true},
 	"a search path with look-alikes":                          {messages: begin("CREATE SCHEMA IF NOT EXISTS evil", "CREATE OR REPLACE FUNCTION evil.current_query() RETURNS text LANGUAGE sql AS 'SELECT ''COMMIT''::text'", "CREATE OR REPLACE VIEW evil.pg_locks AS SELECT * FROM pg_catalog.pg_locks WHERE false", "SET LOCAL search_path = evil, pg_catalog, public", newSession), waits: true},
 	"a logout while its trigger is disabled": {
-		messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old15'`, newSession), waits: true,
-		before: []string{"ALTER TABLE authentik_core_session DISABLE TRIGGER authstack_durability_delete"},
-		after:  []string{"ALTER TABLE authentik_core_session ENABLE ALWAYS TRIGGER authstack_durability_delete"},
+		messages: begin(logout("old15"), newSession), waits: true,
+		before: []string{"ALTER TABLE authentik_core_authenticatedsession DISABLE TRIGGER authstack_durability_delete"},
+		after:  []string{"ALTER TABLE authentik_core_authenticatedsession ENABLE ALWAYS TRIGGER authstack_durability_delete"},
 	},
 	"a logout while no trigger fires": {
-		messages: begin(`DELETE FROM authentik_core_session WHERE session_key = 'old17'`, newThrottle), waits: true,
-		before: []string{"ALTER TABLE authentik_core_session DISABLE TRIGGER USER"},
-		after:  []string{"ALTER TABLE authentik_core_session ENABLE TRIGGER USER", "ALTER TABLE authentik_core_session ENABLE ALWAYS TRIGGER authstack_durability_delete", "ALTER TABLE authentik_core_session ENABLE ALWAYS TRIGGER authstack_durability_row"},
+		messages: begin(logout("old17"), newThrottle), waits: true,
+		before: []string{"ALTER TABLE authentik_core_authenticatedsession DISABLE TRIGGER USER"},
+		after: []string{"ALTER TABLE authentik_core_authenticatedsession ENABLE TRIGGER USER", "ALTER TABLE authentik_core_authenticatedsession ENABLE ALWAYS TRIGGER authstack_durability_delete",
+			"ALTER TABLE authentik_core_authenticatedsession ENABLE ALWAYS TRIGGER authstack_durability_always"},
 	},
 	"somebody's deferred trigger that writes at the end": {
 		messages: []string{newSession}, waits: true,
 		before: []string{"CREATE CONSTRAINT TRIGGER zzz AFTER INSERT ON authentik_core_session DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit()"},
 		after:  []string{"DROP TRIGGER zzz ON authentik_core_session"},
+	},
+	"somebody's deferred trigger on the queue": {
+		messages: []string{progress}, waits: true,
+		before: []string{"CREATE CONSTRAINT TRIGGER zzz AFTER UPDATE ON authentik_tasks_task DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit()"},
+		after:  []string{"DROP TRIGGER zzz ON authentik_tasks_task"},
 	},
 	"somebody's deferred trigger on the other table": {
 		messages: begin(newThrottle, newSession), waits: true,
@@ -207,7 +245,7 @@ var cases = map[string]struct {
 		before: []string{"CREATE TABLE copy (LIKE django_postgres_cache_cacheentry INCLUDING ALL); ALTER TABLE django_postgres_cache_cacheentry RENAME TO away; ALTER TABLE copy RENAME TO django_postgres_cache_cacheentry"},
 		after:  []string{"DROP TABLE django_postgres_cache_cacheentry; ALTER TABLE away RENAME TO django_postgres_cache_cacheentry"},
 	},
-	"a logout as a replica, a session as the origin": {messages: begin("SET LOCAL session_replication_role = replica", `DELETE FROM authentik_core_session WHERE session_key = 'old16'`, "SET LOCAL session_replication_role = origin", newSession), waits: true},
+	"a logout as a replica, a session as the origin": {messages: begin("SET LOCAL session_replication_role = replica", logout("old16"), "SET LOCAL session_replication_role = origin", newSession), waits: true},
 	"a session as a replica":                         {messages: begin("SET LOCAL session_replication_role = replica", newSession), waits: true},
 	"PREPARE TRANSACTION":                            {messages: []string{"BEGIN", newSession, "PREPARE TRANSACTION 'p'", "COMMIT PREPARED 'p'"}, waits: true},
 	"COMMIT by a procedure":                          {messages: []string{"CALL commits()"}, waits: true},

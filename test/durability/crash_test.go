@@ -76,6 +76,7 @@ func newTrial(t *testing.T, level string, lasts time.Duration, options ...string
 	c.schema()
 	admin := c.connect(c.superuser)
 	defer func() { _ = admin.Close(context.Background()) }()
+	execute(t, admin, tenant)
 	switch level {
 	case "IdentityDurable":
 		c.install()
@@ -143,7 +144,7 @@ func TestCrashesTakeNothingThatWasAcknowledged(t *testing.T) {
 				t.Errorf("%d sessions are missing under Strict", sessions)
 			}
 			commits, all := ledger.Acknowledged()
-			t.Logf("%s: %d crashes, %d acknowledged commits, none of an identity, credential, token, logout or revocation missing; %d sessions", level, rounds, commits, sessions)
+			t.Logf("%s: %d crashes, %d acknowledged commits, none of an identity, credential, token, logout, revocation or task missing; %d sessions", level, rounds, commits, sessions)
 			if commits < rounds*people || !all {
 				t.Errorf("the load did too little: %d commits", commits)
 			}
@@ -172,7 +173,7 @@ func TestRelaxedLosesWhatItSays(t *testing.T) {
 	}
 }
 
-// The crashes must be able to find a fault: without the trigger before DELETE, or with a function that trusts its first
+// The crashes must be able to find a fault: without the triggers that make a transaction wait, or with a function that trusts its first
 // look, acknowledged logouts and passwords go missing.
 func TestCrashesFindAFault(t *testing.T) {
 	for fault, statement := range map[string]string{

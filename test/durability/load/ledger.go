@@ -20,8 +20,8 @@ type Ledger struct {
 	uncertain map[string]bool
 	// tokens that exist, revoked ones that must not, and sessions that were logged out and must not exist.
 	tokens, revoked, loggedOut map[string]bool
-	// made are the accounts that were made.
-	made map[string]bool
+	// made are the accounts that were made, and tasks those that were put into the queue, the second time after they were done.
+	made, tasks map[string]bool
 	// sessions that were made; a crash may take them, and their loss is counted.
 	sessions map[string]bool
 	// acknowledged counts the commits, and at is when the newest of each name was.
@@ -31,19 +31,19 @@ type Ledger struct {
 
 // NewLedger makes an empty one.
 func NewLedger() *Ledger {
-	return &Ledger{users: map[int]string{}, uncertain: map[string]bool{}, tokens: map[string]bool{}, revoked: map[string]bool{}, loggedOut: map[string]bool{}, made: map[string]bool{}, sessions: map[string]bool{}, at: map[string]time.Time{}}
+	return &Ledger{users: map[int]string{}, uncertain: map[string]bool{}, tokens: map[string]bool{}, revoked: map[string]bool{}, loggedOut: map[string]bool{}, made: map[string]bool{}, tasks: map[string]bool{}, sessions: map[string]bool{}, at: map[string]time.Time{}}
 }
 
 // Broken is what survived a crash against its acknowledgement.
 type Broken struct {
-	Accounts, Passwords, Tokens, Revocations, Logouts, Sessions int
+	Accounts, Passwords, Tokens, Revocations, Logouts, Tasks, Sessions int
 	// Oldest is when the oldest of them was acknowledged; zero where nothing is missing.
 	Oldest time.Time
 }
 
 // Identity counts what no crash may take under Strict and IdentityDurable.
 func (b Broken) Identity() int {
-	return b.Accounts + b.Passwords + b.Tokens + b.Revocations + b.Logouts
+	return b.Accounts + b.Passwords + b.Tokens + b.Revocations + b.Logouts + b.Tasks
 }
 
 // Add what another crash broke.
@@ -53,6 +53,7 @@ func (b *Broken) Add(other Broken) {
 	b.Tokens += other.Tokens
 	b.Revocations += other.Revocations
 	b.Logouts += other.Logouts
+	b.Tasks += other.Tasks
 	b.Sessions += other.Sessions
 	if b.Oldest.IsZero() || !other.Oldest.IsZero() && other.Oldest.Before(b.Oldest) {
 		b.Oldest = other.Oldest
@@ -64,11 +65,12 @@ func (l *Ledger) Check(ctx context.Context, conn *pgx.Conn) (Broken, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b Broken
-	var there struct{ sessions, tokens, accounts map[string]bool }
+	var there struct{ sessions, tokens, accounts, waiting map[string]bool }
 	for query, into := range map[string]*map[string]bool{
-		`SELECT session_key FROM authentik_core_session`: &there.sessions,
-		`SELECT identifier FROM authentik_core_token`:    &there.tokens,
-		`SELECT username FROM authentik_core_user`:       &there.accounts,
+		`SELECT session_key FROM authentik_core_session`:                           &there.sessions,
+		`SELECT identifier FROM authentik_core_token`:                              &there.tokens,
+		`SELECT username FROM authentik_core_user`:                                 &there.accounts,
+		`SELECT message_id::text FROM authentik_tasks_task WHERE state = 'queued'`: &there.waiting,
 	} {
 		rows, err := conn.Query(ctx, query)
 		if err != nil {
@@ -111,6 +113,9 @@ func (l *Ledger) Check(ctx context.Context, conn *pgx.Conn) (Broken, error) {
 	for key := range l.loggedOut {
 		count(&b.Logouts, key, there.sessions[key])
 	}
+	for id := range l.tasks {
+		count(&b.Tasks, id, !there.waiting[id])
+	}
 	for key := range l.sessions {
 		count(&b.Sessions, key, !there.sessions[key] && !l.uncertain[key])
 	}
@@ -124,7 +129,7 @@ func (l *Ledger) Counted() { l.sessions = map[string]bool{} }
 func (l *Ledger) Acknowledged() (commits int, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.acknowledged, len(l.loggedOut) > 0 && len(l.tokens)+len(l.revoked) > 0 && len(l.users) > 0 && len(l.made) > 0
+	return l.acknowledged, len(l.loggedOut) > 0 && len(l.tokens)+len(l.revoked) > 0 && len(l.users) > 0 && len(l.made) > 0 && len(l.tasks) > 0
 }
 
 // later is whether the name of one password is newer than another: of a later run, or of the same and with a higher number.

@@ -81,10 +81,7 @@ func (p *person) login(ctx context.Context) error {
 		func() error { return p.transaction(ctx, key, func() { p.ledger.sessions[key] = true }, insert(key)) },
 		func() error {
 			p.expect(anonymous)
-			return p.send(ctx, fmt.Sprintf(`DELETE FROM authentik_core_session WHERE session_key = '%s'`, anonymous), anonymous, func() {
-				delete(p.ledger.sessions, anonymous)
-				p.ledger.loggedOut[anonymous] = true
-			})
+			return p.send(ctx, fmt.Sprintf(`DELETE FROM authentik_core_session WHERE session_key = '%s'`, anonymous), "", func() { delete(p.ledger.sessions, anonymous) })
 		},
 		func() error {
 			return p.transaction(ctx, "", nil, fmt.Sprintf(`INSERT INTO authentik_core_authenticatedsession VALUES ('%s', gen_random_uuid(), %d)`, key, p.id))
@@ -146,10 +143,35 @@ func (p *person) revokeToken(ctx context.Context) error {
 	}, NewThrottle, fmt.Sprintf(`DELETE FROM authentik_core_token WHERE identifier = '%s'`, token))
 }
 
+// task puts one into the queue, does it as a worker does, and puts it into the queue again, as a person can who retries it.
+// The queue is none that a worker of the stack looks at.
+func (p *person) task(ctx context.Context) error {
+	p.serial++
+	id := fmt.Sprintf("%08x-%04x-4000-8000-%012x", p.id, p.run, p.serial)
+	note := fmt.Sprintf(`INSERT INTO authentik_tasks_tasklog (id, task_id, event, log_level, logger, "timestamp", attributes, previous) VALUES (gen_random_uuid(), '%s', '', 'info', '', now(), '{}', false)`, id)
+	state := func(state string) string {
+		return fmt.Sprintf(`UPDATE authentik_tasks_task SET state = '%s', mtime = now(), aggregated_status = '%s' WHERE message_id = '%s'`, state, state, id)
+	}
+	queued := func() { p.ledger.tasks[id] = true }
+	if err := p.transaction(ctx, id, queued, fmt.Sprintf(`INSERT INTO authentik_tasks_task (message_id, queue_name, actor_name, state, mtime, retries, aggregated_status, expiring, tenant_id)
+		SELECT '%s', 'crash', 'nothing', 'queued', now(), 0, 'queued', true, tenant_uuid FROM authentik_tenants_tenant LIMIT 1`, id), note); err != nil {
+		return err
+	}
+	p.ledger.mu.Lock()
+	delete(p.ledger.tasks, id) // From here on it may be seen as consumed or done.
+	p.ledger.mu.Unlock()
+	for _, statement := range []string{state("consumed"), note, state("done")} {
+		if err := p.send(ctx, statement, "", nil); err != nil {
+			return err
+		}
+	}
+	return p.transaction(ctx, id, queued, state("queued"), NewSession)
+}
+
 // live goes on until the connection breaks. When the load is to end, the last thing that is done is one that must stay (a
-// logout, a password, an account, a revocation), so that nothing follows that would flush it.
+// logout, a password, an account, a revocation, a task), so that nothing follows that would flush it.
 func (p *person) live(ctx context.Context, stop *atomic.Bool) error {
-	steps := []func(context.Context) error{p.login, p.password, p.account, p.makeToken, p.revokeToken, p.logout}
+	steps := []func(context.Context) error{p.login, p.password, p.account, p.makeToken, p.revokeToken, p.task, p.logout}
 	for i := 0; ; i++ {
 		if stop.Load() && i%len(steps) == len(steps)-1 {
 			return p.last(ctx)
@@ -162,11 +184,13 @@ func (p *person) live(ctx context.Context, stop *atomic.Bool) error {
 
 // last is as often a revocation, in a table without triggers, as a logout, in one with them.
 func (p *person) last(ctx context.Context) error {
-	switch p.random.IntN(6) {
+	switch p.random.IntN(7) {
 	case 0:
 		return p.password(ctx)
 	case 1:
 		return p.account(ctx)
+	case 6:
+		return p.task(ctx)
 	case 2, 3:
 		if err := p.makeToken(ctx); err != nil {
 			return err

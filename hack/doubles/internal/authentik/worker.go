@@ -26,7 +26,7 @@ func RunWorker(ctx context.Context, cfg *Config, log *slog.Logger) error {
 		var wg sync.WaitGroup
 		wake := make(chan struct{}, 64)
 		for range max(1, cfg.Threads) {
-			wg.Go(func() { (&consumer{cfg, log, wake}).run(ctx) })
+			wg.Go(func() { (&consumer{cfg, log, wake, uuid.New()}).run(ctx) })
 		}
 		wg.Go(func() { s.listen(ctx, taskChannel, func() { signal(wake) }) })
 		wg.Go(func() { s.listen(ctx, "channels_messages", func() {}) })
