@@ -15,7 +15,11 @@ bench-scale: $(BIN)/devcluster ## One operator with a thousand stacks on a real 
 .PHONY: bench-calibration
 bench-calibration: ## What our k6 tells against what a server of known response times did, beside hey and wrk.
 	hack/install-packages.sh hey wrk
-	cd loadtests/k6 && go test -tags calibration -run 'TestCalibration|TestOverhead' -count=1 -timeout 20m -v . | grep -vE '^(=== |--- PASS|PASS)'
+	cd loadtests/k6 && go test -tags calibration -run 'TestCalibration|TestOverhead' -count=1 -timeout 20m -v . | grep --line-buffered -vE '^(=== |--- PASS|PASS)'
+
+.PHONY: bench-power
+bench-power: toolchain ## Gates on the test cluster: a stack as it is, and one whose login is 10 % slower; GATES=2 of each.
+	hack/bench/power.sh
 
 .PHONY: bench-extension
 bench-extension: ## Ten million requests through the k6 extension: memory that is kept, size of the result.
