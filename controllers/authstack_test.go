@@ -209,7 +209,7 @@ func TestAuthStack(t *testing.T) {
 		w.settle()
 		host := "sso-postgres." + w.namespace + ".svc"
 		g.Expect(w.stack().Status.Database.Durability).To(Equal(v1alpha1.DurabilityIdentity))
-		g.Expect(w.stack().Status.Database.RelaxedTables).To(HaveLen(5))
+		g.Expect(w.stack().Status.Database.RelaxedTables).To(HaveLen(7))
 		running := func() string {
 			d := &appsv1.Deployment{}
 			w.must(server.Get(t.Context(), types.NamespacedName{Namespace: w.namespace, Name: "sso-authentik-worker"}, d))
@@ -226,7 +226,7 @@ func TestAuthStack(t *testing.T) {
 		w.database.durabilityErr, w.database.durabilityChanges = nil, nil
 		w.until("the new version is asked for", func() bool { return running() != before })
 		g.Expect(w.database.durabilityChanges).To(HaveLen(1))
-		g.Expect(w.database.durabilityChanges[0].Remove).To(HaveLen(5))
+		g.Expect(w.database.durabilityChanges[0].Remove).To(HaveLen(7))
 		g.Expect(w.database.triggered[host].Triggers).To(BeEmpty())
 		w.until("Ready", w.ready)
 		w.settle()

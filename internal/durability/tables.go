@@ -51,16 +51,16 @@ var (
 		Lost:    "a policy result, application list or flow plan is computed again, and a client may make the requests of the last moments once more before it is throttled",
 		relaxed: map[string]string{"INSERT": `NEW.cache_key !~ '` + recreatedKeys + `'`, "UPDATE": `NEW.cache_key !~ '` + recreatedKeys + `'`},
 	}
-	// Who is logged in stands in authenticatedsession and not in the session's data (authentik/core/sessions.py), so a
-	// logout, a revocation and "delete this session" delete a row there, and wait by that. What else is deleted is a
-	// session in which nobody is logged in: the one from before a login, which gives the next one its key, or an expired
-	// one. An UPDATE that ends something waits: an earlier expiry, another key, and the end of an impersonation, which is
-	// the one right that authentik keeps in the session's data (authentik/core/middleware.py,
-	// SESSION_KEY_IMPERSONATE_USER); data is a pickle, in which the key stands as it is.
+	// A DELETE waits, but for the session from before a login, which the login gives a new key: one that is in the middle
+	// of a flow (authentik/flows/views/executor.py, SESSION_KEY_PLAN) and in which nobody is logged in. Who is logged in
+	// stands in authenticatedsession and not in the session's data (authentik/core/sessions.py), so that a logout and a
+	// revocation delete a row there, and wait by that, flow or not. An UPDATE that ends something waits: an earlier
+	// expiry, another key, and the end of an impersonation, which is the one right that authentik keeps in the session's
+	// data (authentik/core/middleware.py, SESSION_KEY_IMPERSONATE_USER). Data is a pickle, in which keys stand as they are.
 	session = Table{
 		Name: "authentik_core_session",
 		Lost: "a login of the last moments is asked for again, or one that is under way goes a step back",
-		relaxed: map[string]string{"INSERT": "", "DELETE": "", "UPDATE": `NEW.session_key IS DISTINCT FROM OLD.session_key OR NEW.expires < OLD.expires OR (NEW.expires IS NULL) <> (OLD.expires IS NULL)` +
+		relaxed: map[string]string{"INSERT": "", "DELETE": `position('authentik/flows/plan'::bytea IN OLD.session_data) = 0`, "UPDATE": `NEW.session_key IS DISTINCT FROM OLD.session_key OR NEW.expires < OLD.expires OR (NEW.expires IS NULL) <> (OLD.expires IS NULL)` +
 			` OR position('authentik/impersonate/user'::bytea IN OLD.session_data) > 0 AND position('authentik/impersonate/user'::bytea IN NEW.session_data) = 0`},
 	}
 	authenticatedSession = Table{

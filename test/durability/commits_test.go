@@ -45,7 +45,9 @@ var prepared = []string{
 	`INSERT INTO authentik_core_session VALUES ('kept', now() + interval '1 day', true, convert_to('authentik/impersonate/user', 'UTF8'), '10.0.0.1', 'test', now())`,
 	`INSERT INTO authentik_core_session SELECT 'kept2', expires, expiring, session_data, last_ip, last_user_agent, last_used FROM authentik_core_session`,
 	`INSERT INTO authentik_core_session SELECT 'old' || i, now(), true, '\x80', '10.0.0.1', 'test', now() FROM generate_series(1, 1000) i`,
-	// Somebody is logged in to the first fifty.
+	// Somebody is logged in to the first fifty, and from the hundredth on they are in a flow.
+	`UPDATE authentik_core_session SET session_data = '\x80' || convert_to('authentik/flows/plan', 'UTF8') WHERE session_key ~ '^old1[0-9][0-9]$'`,
+	`UPDATE authentik_core_session SET session_data = '\x80' || convert_to('authentik/flows/plan', 'UTF8') WHERE session_key IN ('old7', 'old15', 'old22')`, // By whose logouts the session itself need not wait.
 	`INSERT INTO authentik_core_authenticatedsession SELECT 'old' || i, gen_random_uuid(), 1 FROM generate_series(1, 50) i`,
 	tenant, newTask,
 	`CREATE TABLE ordinary (id int)`, `CREATE UNLOGGED TABLE unlogged (id int)`, `CREATE SEQUENCE counter`,
@@ -106,8 +108,10 @@ var cases = map[string]struct {
 	"a note of a task":                            {messages: []string{taskNote}, waits: false},
 
 	// What has to.
-	"a task":                  {messages: begin(newTask, taskNote), waits: true},
-	"a task beside a session": {messages: begin(newSession, newTask), waits: true},
+	"a session that is in no flow":                  {messages: begin(newSession, `DELETE FROM authentik_core_session WHERE session_key = 'old200'`), waits: true},
+	"a logout in the middle of a flow":              {messages: begin(logout("old22"), newSession), waits: true},
+	"a task":                                        {messages: begin(newTask, taskNote), waits: true},
+	"a task beside a session":                       {messages: begin(newSession, newTask), waits: true},
 	"a task that is put into the queue again":       {messages: begin(progress, `UPDATE authentik_tasks_task SET state = 'queued'`), waits: true},
 	"a task in a state that is not known":           {messages: []string{`UPDATE authentik_tasks_task SET state = 'waiting_for_dependencies'`}, waits: true, after: []string{progress}},
 	"a task that is taken away":                     {messages: begin(progress, `DELETE FROM authentik_tasks_tasklog`, `DELETE FROM authentik_tasks_task WHERE actor_name = 'b'`), waits: true},

@@ -104,6 +104,7 @@ func TestEachTriggerIsNeeded(t *testing.T) {
 	for sentence, test := range map[string]struct{ table, trigger, transaction string }{
 		"the one for logouts":       {"authentik_core_authenticatedsession", durability.RowName("DELETE"), "a logout after a new session"},
 		"the one for changed rows":  {"authentik_core_session", durability.RowName("UPDATE"), "a session that expires earlier"},
+		"the one for sessions":      {"authentik_core_session", durability.RowName("DELETE"), "a session that is in no flow"},
 		"the one for cache entries": {"django_postgres_cache_cacheentry", durability.RowName("INSERT"), "a SAML response that was seen"},
 		"the one for cache flushes": {"django_postgres_cache_cacheentry", durability.AlwaysName, "a cache flush beside a counter"},
 		"the one for accounts":      {"authentik_core_user", durability.RowName("UPDATE"), "a password with the time of a login"},

@@ -208,9 +208,13 @@ def logged_in(session):
     return AuthenticatedSession.objects.create(session_id=session.session_key, user_id=1)
 
 
+def in_flow():
+    return kept(**{"authentik/flows/plan": "x"})
+
+
 def kept_by_somebody():
-    """A session in which somebody is logged in, loaded anew."""
-    session = kept()
+    """A session in which somebody is logged in, in a flow as after a password change, loaded anew."""
+    session = in_flow()
     logged_in(session)
     return session
 
@@ -272,7 +276,8 @@ CASES = {
     ),
     "a seen SAML response": (nothing, lambda _: cache.set("authentik_saml_seen_ids/1", True)),
     "a cache entry that is deleted": (lambda: cache.set("goauthentik.io/policies/0af_z", True), lambda _: cache.delete("goauthentik.io/policies/0af_z")),
-    "a new key for a session": (kept, lambda session: session.cycle_key()),
+    "a new key for a session in a flow": (in_flow, lambda session: session.cycle_key()),
+    "the end of a session in a flow": (in_flow, lambda session: session.flush()),
     "a new key for somebody who is logged in": (kept_by_somebody, lambda session: session.cycle_key()),
     "the end of a session in which nobody is": (kept, lambda session: session.flush()),
     "a logout of somebody who is logged in": (kept_by_somebody, lambda session: session.flush()),

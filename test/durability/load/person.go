@@ -60,7 +60,7 @@ func (p *person) expect(what string) {
 	p.ledger.uncertain[what] = true
 }
 
-const sessionData = `decode(repeat(md5(random()::text), 100), 'hex')`
+const sessionData = `convert_to('authentik/flows/plan', 'UTF8') || decode(repeat(md5(random()::text), 100), 'hex')`
 
 // login as authentik 2025.12 writes it: throttle, session and policy rows, another session key, the person's row.
 func (p *person) login(ctx context.Context) error {

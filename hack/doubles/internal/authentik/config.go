@@ -23,6 +23,7 @@ type Config struct {
 	LogLevel  string
 	Threads   int
 	Apps      int // AUTHENTIK_DOUBLE_APPLICATIONS: how many applications the first start makes
+	Slower    int // AUTHENTIK_DOUBLE_SLOWER: by how many per cent each answer takes longer
 
 	BootstrapPassword, BootstrapToken, BootstrapEmail string
 	BlueprintsDir                                     string
@@ -53,6 +54,7 @@ func LoadConfig(getenv func(string) string) (*Config, error) {
 	c.LogLevel = c.get("LOG_LEVEL", "info")
 	c.Threads = c.num("WORKER__THREADS", c.num("WORKER__CONCURRENCY", 2))
 	c.Apps = c.num("DOUBLE_APPLICATIONS", 8)
+	c.Slower = c.num("DOUBLE_SLOWER", 0)
 	// The bootstrap values are plain: the product does not read file:// here (facts/authentik.md §4).
 	c.BootstrapPassword = getenv("AUTHENTIK_BOOTSTRAP_PASSWORD")
 	c.BootstrapToken = getenv("AUTHENTIK_BOOTSTRAP_TOKEN")

@@ -150,6 +150,7 @@ func requestID(r *http.Request) string {
 
 // outer is the router in front of the core: headers, the access log with its runtime, 502 while the core starts.
 func (s *Server) outer(h http.Handler) http.Handler {
+	h = slower(h, s.cfg.Slower)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := strings.ReplaceAll(uuid.NewString(), "-", "")

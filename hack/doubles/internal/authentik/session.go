@@ -27,7 +27,7 @@ const sessionPadding = 4500
 
 // planState is what the double keeps of a flow in the session.
 type planState struct {
-	Flow   string `json:"flow,omitempty"`
+	Flow   string `json:"authentik/flows/plan,omitempty"` // The product's key.
 	Stage  int    `json:"stage"`
 	Ident  string `json:"ident,omitempty"`
 	UserID int    `json:"uid,omitempty"`
