@@ -60,8 +60,12 @@ var (
 	session = Table{
 		Name: "authentik_core_session",
 		Lost: "a login of the last moments is asked for again, or one that is under way goes a step back",
-		relaxed: map[string]string{"INSERT": "", "DELETE": `position('authentik/flows/plan'::bytea IN OLD.session_data) = 0`, "UPDATE": `NEW.session_key IS DISTINCT FROM OLD.session_key OR NEW.expires < OLD.expires OR (NEW.expires IS NULL) <> (OLD.expires IS NULL)` +
-			` OR position('authentik/impersonate/user'::bytea IN OLD.session_data) > 0 AND position('authentik/impersonate/user'::bytea IN NEW.session_data) = 0`},
+		relaxed: map[string]string{
+			"INSERT": "",
+			"DELETE": `position('authentik/flows/plan'::bytea IN OLD.session_data) = 0`,
+			"UPDATE": `NEW.session_key IS DISTINCT FROM OLD.session_key OR NEW.expires < OLD.expires OR (NEW.expires IS NULL) <> (OLD.expires IS NULL)` +
+				` OR position('authentik/impersonate/user'::bytea IN OLD.session_data) > 0 AND position('authentik/impersonate/user'::bytea IN NEW.session_data) = 0`,
+		},
 	}
 	authenticatedSession = Table{
 		Name:    "authentik_core_authenticatedsession",

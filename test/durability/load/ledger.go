@@ -31,7 +31,8 @@ type Ledger struct {
 
 // NewLedger makes an empty one.
 func NewLedger() *Ledger {
-	return &Ledger{users: map[int]string{}, uncertain: map[string]bool{}, tokens: map[string]bool{}, revoked: map[string]bool{}, loggedOut: map[string]bool{}, made: map[string]bool{}, tasks: map[string]bool{}, sessions: map[string]bool{}, at: map[string]time.Time{}}
+	return &Ledger{users: map[int]string{}, at: map[string]time.Time{}, uncertain: map[string]bool{}, tokens: map[string]bool{}, revoked: map[string]bool{}, loggedOut: map[string]bool{},
+		made: map[string]bool{}, tasks: map[string]bool{}, sessions: map[string]bool{}}
 }
 
 // Broken is what survived a crash against its acknowledgement.
