@@ -123,7 +123,8 @@ func (t Table) triggers() []trigger {
 			guard(RowName(statement), "AFTER "+statement, "ROW")
 			continue
 		case condition != "":
-			guard(RowName(statement), "AFTER "+statement, "ROW WHEN ("+condition+")")
+			// A condition that is not known, since a column is NULL, makes it wait too.
+			guard(RowName(statement), "AFTER "+statement, "ROW WHEN (("+condition+") IS NOT FALSE)")
 		}
 		relaxed = append(relaxed, statement)
 	}

@@ -36,9 +36,10 @@ BEGIN
           c.relkind IN ('i', 't') -- Never without their table.
           OR c.relkind = 'r' AND NOT c.relhasrules AND (
             SELECT count(*) FILTER (WHERE t.tgname LIKE 'authstack\_durability\_%' AND t.tgenabled = 'A')
-                = max(t.tgnargs) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O')
-              -- authentik's queue notifies of a task that is queued, and that one waits.
-              AND bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability' OR t.tgname LIKE 'pgtrigger\_notify\_enqueueing\_%')
+                = NULLIF(max(t.tgnargs) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O'), 0)
+              -- authentik's queue notifies of tasks when they are queued, and those wait.
+              AND bool_and(NOT t.tgdeferrable OR t.tgname = 'authstack_durability' OR
+                c.relname = 'authentik_tasks_task' AND t.tgname LIKE 'pgtrigger\_notify\_enqueueing\_%' AND t.tgqual IS NOT NULL)
             FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)))
       WHEN 'advisory' THEN l.classid = 1635087475 AND l.objid = 1952539489 AND l.objsubid = 2
       ELSE l.locktype NOT IN ('virtualxid', 'transactionid', 'tuple', 'page', 'extend', 'spectoken')

@@ -57,7 +57,10 @@ func Judge(tables []Table, found facts.Durability) Finding {
 	}
 	stale := false
 	for _, table := range tables {
-		missing := missing(table, found)
+		missing, relaxes := missing(table, found)
+		if relaxes && len(missing) > 0 {
+			finding.Relaxed = append(finding.Relaxed, table) // By older triggers, until these are there.
+		}
 		strangers := strangers(table, found)
 		delete(carrying, table.Name)
 		switch {
@@ -126,21 +129,29 @@ func ours(trigger facts.Trigger) bool {
 	return trigger.Function == DecideName || trigger.Function == WaitName
 }
 
-// missing triggers of a table, or such as are not as they were made.
-func missing(table Table, found facts.Durability) []string {
-	var names []string
+// missing triggers of a table, or such as are not as they were made, and such as should not be there. relaxes is whether
+// the function takes them for complete all the same, since it goes by their names and number.
+func missing(table Table, found facts.Durability) (names []string, relaxes bool) {
+	relaxes = true
 	for _, want := range table.triggers() {
 		enabled := "O"
 		if want.always {
 			enabled = "A"
 		}
-		if !slices.ContainsFunc(found.Triggers, func(t facts.Trigger) bool {
-			return t.Schema == Schema && t.Table == table.Name && t.Name == want.name && ours(t) && t.Comment == want.digest() && t.Enabled == enabled
-		}) {
+		i := slices.IndexFunc(found.Triggers, func(t facts.Trigger) bool {
+			return t.Schema == Schema && t.Table == table.Name && t.Name == want.name && t.Enabled == enabled
+		})
+		relaxes = relaxes && i >= 0
+		if i < 0 || !ours(found.Triggers[i]) || found.Triggers[i].Comment != want.digest() {
 			names = append(names, want.name)
 		}
 	}
-	return names
+	for _, t := range found.Triggers {
+		if t.Schema == Schema && t.Table == table.Name && ours(t) && !slices.ContainsFunc(table.triggers(), func(want trigger) bool { return want.name == t.Name }) {
+			names, relaxes = append(names, "a set of triggers without "+t.Name), false
+		}
+	}
+	return names, relaxes
 }
 
 // strangers are other people's deferred triggers on a table: they could write when the decision has fallen.

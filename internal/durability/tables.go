@@ -14,8 +14,8 @@ type Table struct {
 	// relaxed are the statements whose rows may be lost: INSERT, UPDATE or DELETE, each with the condition on OLD and NEW
 	// under which its transaction waits all the same, empty where no row makes it wait. What is not there always waits.
 	relaxed map[string]string
-	// notifies is how the names of the product's own deferred triggers on the table begin that write nothing and fire
-	// only for rows that wait.
+	// notifies is how the names of the product's own deferred triggers on the table begin that fire only for rows that
+	// wait. The function names them too, since it has to let them pass.
 	notifies string
 }
 
@@ -54,7 +54,7 @@ var (
 	// A DELETE waits, but for the session from before a login, which the login gives a new key: one that is in the middle
 	// of a flow (authentik/flows/views/executor.py, SESSION_KEY_PLAN) and in which nobody is logged in. Who is logged in
 	// stands in authenticatedsession and not in the session's data (authentik/core/sessions.py), so that a logout and a
-	// revocation delete a row there, and wait by that, flow or not. An UPDATE that ends something waits: an earlier
+	// revocation delete a row there, and wait by that, flow or not. An impersonation stands in the data. An UPDATE that ends something waits: an earlier
 	// expiry, another key, and the end of an impersonation, which is the one right that authentik keeps in the session's
 	// data (authentik/core/middleware.py, SESSION_KEY_IMPERSONATE_USER). Data is a pickle, in which keys stand as they are.
 	session = Table{
@@ -62,7 +62,7 @@ var (
 		Lost: "a login of the last moments is asked for again, or one that is under way goes a step back",
 		relaxed: map[string]string{
 			"INSERT": "",
-			"DELETE": `position('authentik/flows/plan'::bytea IN OLD.session_data) = 0`,
+			"DELETE": `position('authentik/flows/plan'::bytea IN OLD.session_data) = 0 OR position('authentik/impersonate/user'::bytea IN OLD.session_data) > 0`,
 			"UPDATE": `NEW.session_key IS DISTINCT FROM OLD.session_key OR NEW.expires < OLD.expires OR (NEW.expires IS NULL) <> (OLD.expires IS NULL)` +
 				` OR position('authentik/impersonate/user'::bytea IN OLD.session_data) > 0 AND position('authentik/impersonate/user'::bytea IN NEW.session_data) = 0`,
 		},

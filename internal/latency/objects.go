@@ -183,14 +183,19 @@ func generatorResources(given *corev1.ResourceRequirements) corev1.ResourceRequi
 }
 
 func generatorEnv(plan *Plan, resources corev1.ResourceRequirements) []corev1.EnvVar {
-	return append([]corev1.EnvVar{
+	env := []corev1.EnvVar{
 		{Name: "AUTHSTACK_PLAN", Value: scriptsPath + "/plan.json"},
 		// With JOB_COMPLETION_INDEX, which an Indexed Job sets, it says which part is this Pod's.
 		{Name: "AUTHSTACK_PODS", Value: strconv.Itoa(int(plan.Pods))},
 		{Name: "AUTHSTACK_CREDENTIALS", Value: credentialsPath + "/credentials.json"},
 		{Name: "GOMAXPROCS", Value: strconv.Itoa(gomaxprocs(plan, resources))},
 		{Name: "HOME", Value: "/tmp"},
-	}, quietEnv()...)
+	}
+	// k6 collects its garbage rather than be killed.
+	if limit := resources.Limits.Memory(); !limit.IsZero() {
+		env = append(env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit.Value()/10*9, 10)})
+	}
+	return append(env, quietEnv()...)
 }
 
 // quietEnv keeps k6 to its work.

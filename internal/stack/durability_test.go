@@ -68,8 +68,9 @@ func TestDurability(t *testing.T) {
 		"the trigger after UPDATE is missing":   {smallest, []relax{ask(identity), without(durability.RowName("UPDATE"))}, identity, 6, 7, 0, false, "authentik_core_session lacks authstack_durability_update", false},
 		"it is missing and nobody asked":        {smallest, []relax{without(durability.RowName("UPDATE"))}, identity, 6, 7, 0, true, "", false},
 		"it is disabled":                        {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Enabled = "D" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
-		"it was replaced":                       {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Comment = "" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
-		"it calls something else":               {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Function = "nothing" })}, identity, 6, 7, 0, false, "authstack_durability_update", false},
+		"it was replaced":                       {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Comment = "" })}, identity, 7, 7, 0, false, "authstack_durability_update", false},
+		"it calls something else":               {smallest, []relax{ask(identity), change(func(t *facts.Trigger) { t.Function = "nothing" })}, identity, 7, 7, 0, false, "authstack_durability_update", false},
+		"one of an older release is left over":  {smallest, []relax{ask(identity), leftover}, identity, 6, 7, 0, false, "a set of triggers without authstack_durability_row", false},
 		"the function is another": {smallest, []relax{ask(identity), func(in *stack.Input) {
 			in.Facts.Database.Durability.Functions = map[string]string{durability.DecideName: "x"}
 		}}, identity, 7, 7, 0, false, "the functions are missing", false},
@@ -124,6 +125,11 @@ func stranger(in *stack.Input) {
 func astray(in *stack.Input) {
 	in.Facts.Database.Durability.Triggers = append(slices.Clone(in.Facts.Database.Durability.Triggers),
 		facts.Trigger{Schema: "public", Table: "authentik_core_token", Name: durability.DecideName, Function: durability.DecideName, Enabled: "O"})
+}
+
+func leftover(in *stack.Input) {
+	in.Facts.Database.Durability.Triggers = append(slices.Clone(in.Facts.Database.Durability.Triggers),
+		facts.Trigger{Schema: "public", Table: "authentik_core_session", Name: "authstack_durability_row", Function: durability.WaitName, Enabled: "A"})
 }
 
 func unready(in *stack.Input) {

@@ -29,10 +29,10 @@ type fakeAuthentik struct {
 	// breakAfter answers 500 from that request on; 0 never.
 	breakAfter int64
 
-	requests, logins, lists, inFlight, maxInFlight atomic.Int64
-	mu                                             sync.Mutex
-	sessions                                       map[string]string
-	problems                                       []string
+	requests, made, logins, lists, inFlight, maxInFlight atomic.Int64
+	mu                                                   sync.Mutex
+	sessions                                             map[string]string
+	problems                                             []string
 }
 
 func (f *fakeAuthentik) start() *httptest.Server {
@@ -77,7 +77,7 @@ func (f *fakeAuthentik) executor(w http.ResponseWriter, r *http.Request) {
 	}
 	id, stage := f.session(r)
 	if id == "" {
-		id, stage = fmt.Sprintf("s%d", f.requests.Load()), "identification"
+		id, stage = fmt.Sprintf("s%d", f.made.Add(1)), "identification"
 	}
 	answer := func(stage string, body map[string]any) {
 		// Each answer gives out another session id, as a product that rotates its cookie does.

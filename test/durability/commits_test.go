@@ -219,6 +219,30 @@ var cases = map[string]struct {
 		before: []string{"CREATE CONSTRAINT TRIGGER zzz AFTER INSERT ON authentik_core_session DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit()"},
 		after:  []string{"DROP TRIGGER zzz ON authentik_core_session"},
 	},
+	"a session in a flow that impersonates": {
+		messages: begin(newSession, `DELETE FROM authentik_core_session WHERE session_key = 'kept3'`), waits: true,
+		before: []string{`INSERT INTO authentik_core_session VALUES ('kept3', now(), true, convert_to('authentik/flows/plan authentik/impersonate/user', 'UTF8'), '10.0.0.1', 'test', now())`},
+	},
+	"a table with the deciding trigger alone": {
+		messages: begin(newSession, `INSERT INTO ordinary VALUES (1)`), waits: true,
+		before: []string{"CREATE CONSTRAINT TRIGGER authstack_durability AFTER INSERT ON ordinary DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION authstack_durability()"},
+		after:  []string{"DROP TRIGGER authstack_durability ON ordinary"},
+	},
+	"somebody's deferred trigger that has the name of the queue's": {
+		messages: []string{newSession}, waits: true,
+		before: []string{"CREATE CONSTRAINT TRIGGER pgtrigger_notify_enqueueing_1 AFTER INSERT ON authentik_core_session DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.session_key <> '') EXECUTE FUNCTION audit()"},
+		after:  []string{"DROP TRIGGER pgtrigger_notify_enqueueing_1 ON authentik_core_session"},
+	},
+	"a deferred trigger of the queue that fires for every row": {
+		messages: []string{progress}, waits: true,
+		before: []string{"CREATE CONSTRAINT TRIGGER pgtrigger_notify_enqueueing_2 AFTER UPDATE ON authentik_tasks_task DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit()"},
+		after:  []string{"DROP TRIGGER pgtrigger_notify_enqueueing_2 ON authentik_tasks_task"},
+	},
+	"a row of which nobody knows whether it waits": {
+		messages: []string{`UPDATE authentik_policies_reputation_reputation SET score = score + 1`, `UPDATE authentik_tasks_task SET state = NULL`}, waits: true,
+		before: []string{newReputation, "ALTER TABLE authentik_tasks_task ALTER state DROP NOT NULL"},
+		after:  []string{"UPDATE authentik_tasks_task SET state = 'done'", "ALTER TABLE authentik_tasks_task ALTER state SET NOT NULL"},
+	},
 	"somebody's deferred trigger on the queue": {
 		messages: []string{progress}, waits: true,
 		before: []string{"CREATE CONSTRAINT TRIGGER zzz AFTER UPDATE ON authentik_tasks_task DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit()"},

@@ -66,9 +66,12 @@ var guards = map[string]struct {
 	"locks on relations":          {"l.mode NOT IN ('AccessShareLock', 'RowShareLock')", "false", "a session and a durable row"},
 	"views and sequences":         {"c.relkind IN ('i', 't')", "c.relkind <> 'r'", "a number from a sequence"},
 	"the lock of a logout":        {"l.classid = 1635087475", "false", "a logout after a new session"},
-	"triggers that are all there": {"= max(t.tgnargs)", ">= 0 OR true OR 1 > max(t.tgnargs)", "a durable row and a session"},
+	"triggers that are all there": {"= NULLIF(max(t.tgnargs)", ">= 0 OR true OR 1 > NULLIF(max(t.tgnargs)", "a durable row and a session"},
 	"triggers that fire":          {"t.tgenabled = 'A'", "true", "a logout while its trigger is disabled"},
 	"deferred triggers":           {"bool_and(NOT t.tgdeferrable OR", "bool_and(true OR", "somebody's deferred trigger that writes at the end"},
+	"no triggers at all":          {"NULLIF(max(t.tgnargs) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O'), 0)", "max(t.tgnargs) FILTER (WHERE t.tgname = 'authstack_durability' AND t.tgenabled = 'O')", "a table with the deciding trigger alone"},
+	"the queue's trigger alone":   {"c.relname = 'authentik_tasks_task' AND", "", "somebody's deferred trigger that has the name of the queue's"},
+	"a trigger with a condition":  {"AND t.tgqual IS NOT NULL", "", "a deferred trigger of the queue that fires for every row"},
 	"catalogs":                    {"pg_stat_get_xact_tuples_inserted(c) + pg_stat_get_xact_tuples_updated(c) + pg_stat_get_xact_tuples_deleted(c) > 0", "false", "a right taken from everybody"},
 	"cursors":                     {"WHERE is_holdable", "WHERE false", "a cursor that writes when the transaction ends"},
 }
