@@ -3,8 +3,9 @@
 # environment; GITHUB_STEP_SUMMARY and GITHUB_OUTPUT are the runner's.
 set -euo pipefail
 
-mkdir -p "$REPORT"
-(cd "$ACTION" && CGO_ENABLED=0 go build -o "$REPORT/authstack" ./cmd/kubectl-authstack)
+# 1 is a verdict; what fails before there is one is 3.
+mkdir -p "$REPORT" || exit 3
+(cd "$ACTION" && CGO_ENABLED=0 go build -o "$REPORT/authstack" ./cmd/kubectl-authstack) || exit 3
 
 arguments=(gate "$STACK" --namespace "$NAMESPACE" --timeout "$TIMEOUT"
   --json "$REPORT/report.json" --html "$REPORT/report.html" --junit "$REPORT/junit.xml" --markdown "$GITHUB_STEP_SUMMARY")

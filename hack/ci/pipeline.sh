@@ -11,7 +11,13 @@ set -euo pipefail
 namespace=$1 stack=$2 good=$3 change=$4
 shift 4
 reports=${REPORTS:-out/gate}
-mkdir -p "$reports"
+mkdir -p "$reports" || exit 3
+
+# kubectl's own 1, "unknown command", must not be taken for a verdict: nothing is applied where nothing could be measured.
+kubectl authstack --help >/dev/null 2>&1 || {
+  echo "kubectl authstack is not there: put kubectl-authstack into the PATH (docs/cli.md)" >&2
+  exit 3
+}
 
 echo "applying $change"
 kubectl -n "$namespace" apply -f "$change" || exit 3

@@ -180,8 +180,8 @@ func TestCalibrationOfAStall(t *testing.T) {
 	got := func(h *result.Histogram, p int) float64 { return float64(h.PerMille(p)) / 1000 }
 	fmt.Printf("%-38s %7.0fms %7.0fms %7.0fms\n", "ours, open model, from intended start", got(h, 900), got(h, 950), got(h, 990))
 	for _, p := range []int{950, 990} {
-		if off := got(h, p)/at(float64(p)/1000) - 1; math.Abs(off) > 0.1 {
-			t.Errorf("p%d is off by %.0f %%", p/10, off*100)
+		if off := got(h, p)/at(float64(p)/1000) - 1; math.Abs(off) > 0.02 {
+			t.Errorf("p%d is off by %.1f %%", p/10, off*100)
 		}
 	}
 	s = stalling()

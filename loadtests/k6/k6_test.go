@@ -5,10 +5,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -283,6 +293,21 @@ func TestLoginAndForwardAuthOfAuthelia(t *testing.T) {
 	}
 }
 
+// expired is a certificate of 127.0.0.1 that was valid until yesterday.
+func expired(t *testing.T) *tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().AddDate(0, -3, 0), NotAfter: time.Now().AddDate(0, 0, -1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
 func TestFailures(t *testing.T) {
 	t.Run("a wrong password is a wrong answer and never a figure", func(t *testing.T) {
 		fake := &fakeAuthentik{t: t}
@@ -312,6 +337,25 @@ func TestFailures(t *testing.T) {
 			t.Errorf("login: %+v, stopped by %q", s, run.StopError)
 		}
 	})
+	for sentence, certificate := range map[string]*tls.Certificate{
+		"the certificate has expired or is not yet valid": expired(t),
+		"the certificate is not trusted":                  nil, // httptest's own, which nobody has signed
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			if certificate != nil {
+				server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}}
+			}
+			server.StartTLS()
+			defer server.Close()
+			run := runK6(t, authentikPlan(server.URL, scenario{"Login", 60, 0, 1, closed}), canaryPassword, nil).must(t, 108)
+			want := "no answer (" + sentence + ")"
+			if s := run.Find("Login", "login"); len(s.Failures) != 1 || s.Failures[0].Kind != want || s.Unanswered != 10 || !strings.Contains(run.StopError, want) {
+				t.Errorf("login: %+v, stopped by %q", s, run.StopError)
+			}
+		})
+	}
 	t.Run("a script with a syntax error gives exit code 107 and no result", func(t *testing.T) {
 		out := runK6(t, authentikPlan("http://127.0.0.1:1", scenario{"Login", 1, 0, 1, closed}), canaryPassword, map[string]string{"login.js": "export const options = {"})
 		if out.exitCode != 107 || !errors.Is(out.readErr, result.ErrNoResult) {

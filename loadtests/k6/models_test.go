@@ -4,9 +4,12 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +110,75 @@ func TestNewConnectionsAreOpenedForEachRequest(t *testing.T) {
 	run := runK6(t, throughputPlan(server.start(t), scenario{Iterations: 20, WarmUpIterations: 2, VirtualUsers: 2, model: model{Connections: "New"}}), canaryPassword, nil).must(t, 0)
 	if s := run.Find("Throughput", "page"); s.Connect.Count() != 20 {
 		t.Errorf("%d of 20 requests opened a connection", s.Connect.Count())
+	}
+}
+
+// Each scenario in each model with each kind of connection.
+func TestScenariosWithColdAndWarmConnectionsClosedAndOpen(t *testing.T) {
+	for name, test := range map[string]struct {
+		provider, whole, request string
+		// requests of the endpoint in an iteration.
+		requests int64
+	}{
+		"Login":       {"authentik", "login", "password-post", 1},
+		"Dashboard":   {"authentik", "dashboard-sequential", "applications-sequential", 8},
+		"ForwardAuth": {"authelia", "", "authorised", 1},
+	} {
+		for _, connections := range []string{"New", "Reuse"} {
+			for kind, rate := range map[string]int{"closed": 0, "open": 600} {
+				t.Run(strings.Join([]string{name, connections, kind}, ", "), func(t *testing.T) {
+					t.Parallel()
+					const iterations, warmUp = 18, 2 // At ten a second; k6 runs an open model for a second at least.
+					size := scenario{name, iterations, warmUp, 4, model{RatePerMinute: rate, Connections: connections}}
+					var p plan
+					if test.provider == "authelia" {
+						p = authentikPlan((&fakeAuthelia{t: t}).start().URL, size)
+						p.Provider, p.ForwardAuthHost = "authelia", "app.example.test"
+					} else {
+						p = authentikPlan((&fakeAuthentik{t: t}).start().URL, size)
+					}
+					run := runK6(t, p, canaryPassword, nil).must(t, 0)
+					s := run.Find(name, test.request)
+					if s.Requests != iterations*test.requests || s.Failed() != 0 || s.WarmUpRequests != warmUp*test.requests {
+						t.Errorf("%s: %d requests, %d failed, %d of warm-up", test.request, s.Requests, s.Failed(), s.WarmUpRequests)
+					}
+					if cold := connections == "New"; cold && s.Connect.Count() != s.Requests || !cold && s.Connect != nil && s.Connect.Count() >= s.Requests {
+						t.Errorf("%s: %d of %d requests opened a connection", test.request, s.Connect.Count(), s.Requests)
+					}
+					if test.whole == "" {
+						return
+					}
+					if whole := run.Find(name, test.whole); (whole.Intended != nil) != (rate > 0) || rate > 0 && whole.Intended.Count() != iterations {
+						t.Errorf("%s: from the intended start: %+v", test.whole, whole.Intended)
+					}
+				})
+			}
+		}
+	}
+}
+
+// ForwardAuth at 64 connections: each virtual user keeps its own.
+func TestForwardAuthAtSixtyFourConnections(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	fake := &fakeAuthelia{t: t, sessions: map[string]bool{}}
+	server.Config.Handler = fake
+	var opened atomic.Int64
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	p := authentikPlan(server.URL, scenario{"ForwardAuth", 640, 64, 64, closed})
+	p.Provider, p.ForwardAuthHost = "authelia", "app.example.test"
+	run := runK6(t, p, canaryPassword, nil).must(t, 0)
+	if s := run.Find("ForwardAuth", "authorised"); s.Requests != 640 || s.Failed() != 0 {
+		t.Errorf("authorised: %d requests, %d failed", s.Requests, s.Failed())
+	}
+	// Not every user need get a turn, and those that do may be begun anew; far fewer would not be 64 at once.
+	if n := opened.Load(); n < 32 {
+		t.Errorf("%d connections for 64 virtual users", n)
 	}
 }
 

@@ -70,6 +70,26 @@ func TestPipelineFailsTheBuildWhenTheLoginGotSlower(t *testing.T) {
 	}
 }
 
+// kubectl itself ends with 1 where it knows no command authstack; that is no verdict, and nothing may have been applied.
+func TestPipelineWithoutTheCommandAppliesNothing(t *testing.T) {
+	w := newWorld(t)
+	stack := w.stack()
+	before := stack.Spec.Host
+	change := filepath.Join(t.TempDir(), "change.yaml")
+	must(t, os.WriteFile(change, []byte("apiVersion: authstack.dev/v1alpha1\nkind: AuthStack\nmetadata: {name: sso}\nspec: {host: new.example.com, authentik: {version: \"2026.8.3\"}}\n"), 0o644))
+	command := exec.CommandContext(t.Context(), "hack/ci/pipeline.sh", w.namespace, "sso", change, change)
+	command.Dir = root
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "REPORTS="+t.TempDir(), "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":/usr/bin:/bin")
+	output, _ := command.CombinedOutput()
+	if got := command.ProcessState.ExitCode(); got != 3 || !strings.Contains(string(output), "kubectl authstack is not there") {
+		t.Errorf("the build ends with %d:\n%s", got, output)
+	}
+	must(t, server.Get(t.Context(), client.ObjectKeyFromObject(stack), stack))
+	if stack.Spec.Host != before {
+		t.Errorf("the stack runs with %s", stack.Spec.Host)
+	}
+}
+
 // The action is a composite one whose script gets every input through the environment, where no input
 // can become part of a command.
 func TestActionTakesInputsThroughTheEnvironment(t *testing.T) {

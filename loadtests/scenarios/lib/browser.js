@@ -103,7 +103,7 @@ export class Browser {
 
 // judge is the outcome of an answer.
 export function judge(res, expect) {
-  if (res.status === 0) return none(res.error_code);
+  if (res.status === 0) return none(res.error_code, res.error);
   const complaint = expect(res);
   return complaint ? wrong(complaint) : ok;
 }

@@ -27,7 +27,16 @@ export function scheduled(late, step) {
 // The outcomes. A wrong answer came and was not what the endpoint should give; none did not come.
 export const ok = { outcome: 'ok' };
 export const wrong = (kind) => ({ outcome: 'wrong', failure: kind });
-export const none = (code) => ({ outcome: 'none', failure: `no answer (${code})` });
+export const none = (code, error) => ({ outcome: 'none', failure: `no answer (${certificate(code, error) || code})` });
+
+// certificate is what is wrong with the server's certificate: k6 has codes for two cases
+// (lib/netext/httpext/error_codes.go of k6 2.2), and the words of Go's crypto/x509 for the third.
+function certificate(code, error) {
+  if (code === 1310) return 'the certificate is not trusted';
+  if (code === 1311) return 'the certificate is of another name';
+  if (/certificate has expired or is not yet valid/.test(error)) return 'the certificate has expired or is not yet valid';
+  return '';
+}
 
 // totalOf is how long the client waited: for a connection (queueing, DNS, connect, TLS), then for
 // sending, the first byte and the rest. k6's duration leaves the first part out.

@@ -140,7 +140,7 @@ function end(phase, outcome) {
   iteration(phase);
   unanswered = outcome !== ok && outcome.outcome === 'none' ? unanswered + 1 : 0;
   if (unanswered >= patience) {
-    exec.test.abort(`no answer from the target in ${patience} iterations in a row`);
+    exec.test.abort(`no answer from the target in ${patience} iterations in a row, at last: ${outcome.failure}`);
   }
   if (unanswered > 0) sleep(1);
 }
