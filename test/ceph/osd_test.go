@@ -34,6 +34,7 @@ func stopOSDs(t *testing.T, s *stack) {
 
 	s.annotate(v1alpha1.ProbeRequestedAtAnnotation)
 	cluster.Eventually(t, "the probe is in its long phase", 3*time.Minute, s.probePrinted("Long:"))
+	s.warm()
 	s.start(0)
 	time.Sleep(3 * time.Second)
 	// After a minute without an answer the kubelet may restart PostgreSQL, so that connections may break from here on.
@@ -69,6 +70,27 @@ func stopOSDs(t *testing.T, s *stack) {
 	}
 	s.annotate(v1alpha1.ProbeRequestedAtAnnotation)
 	s.says(v1alpha1.ConditionStorageProbed, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
+}
+
+// warm waits until PostgreSQL has run for a little more than two minutes. Once a minute its first process, which forks for
+// each connection, reads from its disk (postmaster.c, RecheckDataDirLockFile); after a crash of the machine what it reads for
+// the first time is not in memory, and on a disk that hangs it then answers nobody: the stack says that PostgreSQL does not
+// answer, and not why. This test is about a disk that hangs later.
+func (s *stack) warm() {
+	s.t.Helper()
+	cluster.Eventually(s.t, "PostgreSQL runs for two minutes", 5*time.Minute, func(ctx context.Context) error {
+		var pod corev1.Pod
+		if err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.name + "-postgres-0"}, &pod); err != nil {
+			return err
+		}
+		for _, container := range pod.Status.ContainerStatuses {
+			if running := container.State.Running; container.Name != "postgres" || running == nil || time.Since(running.StartedAt.Time) > 130*time.Second {
+				continue
+			}
+			return fmt.Errorf("container %s runs since %s", container.Name, container.State.Running.StartedAt)
+		}
+		return nil
+	})
 }
 
 // says waits until a condition is as it should be, and logs it.
