@@ -72,10 +72,11 @@ func stopOSDs(t *testing.T, s *stack) {
 	s.says(v1alpha1.ConditionStorageProbed, func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 }
 
-// warm waits until PostgreSQL has run for a little more than two minutes. Once a minute its first process, which forks for
-// each connection, reads from its disk (postmaster.c, RecheckDataDirLockFile); after a crash of the machine what it reads for
-// the first time is not in memory, and on a disk that hangs it then answers nobody: the stack says that PostgreSQL does not
-// answer, and not why. This test is about a disk that hangs later.
+// warm waits until PostgreSQL has run for a little more than two minutes. Its first process, which forks for each connection,
+// now and then reads from its disk (likely postmaster.pid, once a minute); after a crash of the machine what it reads for the
+// first time is not in memory, and on a disk that hangs it then answers nobody, not even pg_isready (seen in /proc/PID/stack
+// of three of them: filemap_read). The stack says then that PostgreSQL does not answer, and not why. This test is about a
+// disk that hangs later.
 func (s *stack) warm() {
 	s.t.Helper()
 	cluster.Eventually(s.t, "PostgreSQL runs for two minutes", 5*time.Minute, func(ctx context.Context) error {
