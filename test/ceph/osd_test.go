@@ -32,9 +32,9 @@ func stopOSDs(t *testing.T, s *stack) {
 		}
 	}
 
+	s.warm()
 	s.annotate(v1alpha1.ProbeRequestedAtAnnotation)
 	cluster.Eventually(t, "the probe is in its long phase", 3*time.Minute, s.probePrinted("Long:"))
-	s.warm()
 	s.start(0)
 	time.Sleep(3 * time.Second)
 	// After a minute without an answer the kubelet may restart PostgreSQL, so that connections may break from here on.
