@@ -104,8 +104,7 @@ var distributions = []struct {
 
 // TestCalibration holds what our k6 tells against what went over the wire, from one Pod and from four, beside hey. Four
 // requests are under way at most: the server, the generator and the ear on the wire share two cores, and of answers that
-// come at once one waits for the other (of a constant 50 ms p99 was off by 2.5 % with eight and by 1.0 % with two, on two
-// shared cores). The bounds are those of the fourth issue: p50 within 1 %, p99 within 2 %.
+// come at once one waits for the other. The bounds are those of the fourth issue: p50 within 1 %, p99 within 2 %.
 func TestCalibration(t *testing.T) {
 	const warmUp, n, users = 40, 1000, 4
 	fmt.Printf("\n%-38s %-22s %9s %9s %8s %8s\n", "DISTRIBUTION", "TOOL", "P50", "P99", "P50 OFF", "P99 OFF")
