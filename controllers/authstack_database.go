@@ -2,12 +2,15 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/kube"
 	"authstack.dev/authstack/internal/stack"
 )
@@ -20,12 +23,16 @@ func (r *AuthStackReconciler) askDatabase(ctx context.Context, s *scope) bool {
 		return true
 	}
 	target := s.plan.DatabaseTarget
-	if target == nil || !s.databaseMayAnswer() {
+	if target == nil {
 		return false
+	}
+	if !s.databaseMayAnswer() {
+		s.facts.DatabaseStandsStill = r.databaseStandsStill(ctx, s, *target)
+		return s.facts.DatabaseStandsStill
 	}
 	database, err := r.Database.Observe(ctx, *target)
 	if err != nil {
-		s.facts.DatabaseError = s.redactor.Text(err.Error())
+		s.facts.DatabaseError, s.facts.DatabaseStandsStill = s.redactor.Text(err.Error()), errors.Is(err, facts.ErrStandsStill)
 		return true
 	}
 	s.facts.Database = database
@@ -48,6 +55,22 @@ func (s *scope) databaseMayAnswer() bool {
 	}
 	workload, _, _ := strings.Cut(s.plan.DatabaseTarget.Host, ".")
 	return s.facts.Workloads[workload].Ready > 0
+}
+
+// databaseStandsStill is whether a database that has served, and whose Pod is not ready any more, takes connections and
+// answers none. Where its disk hangs and what it reads for each connection is not in memory, that is all that is to be seen
+// of it. The Service has no address then, so the Pod is asked.
+func (r *AuthStackReconciler) databaseStandsStill(ctx context.Context, s *scope, target stack.DatabaseTarget) bool {
+	if s.facts.MigratedVersion == "" || s.facts.Secrets[s.plan.Status.Database.SecretName] == nil {
+		return false
+	}
+	pod, err := r.databasePod(ctx, s.stack)
+	if err != nil || pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+		return false
+	}
+	target.Host = pod.Status.PodIP
+	_, err = r.Database.Observe(ctx, target)
+	return errors.Is(err, facts.ErrStandsStill)
 }
 
 // tune brings the settings of the product's role about and has statistics gathered.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
 )
 
 func TestAuthStack(t *testing.T) {
@@ -95,6 +96,24 @@ func TestAuthStack(t *testing.T) {
 		close(hang)
 		w.until("Ready again", w.ready)
 		w.settle()
+	})
+	t.Run("a database that takes connections and says nothing is named, its Pod ready or not", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.create(manualLatency)
+		w.until("Ready", w.ready)
+		w.settle()
+		standsStill := func() bool { return w.condition(v1alpha1.ConditionReady).Reason == v1alpha1.ReasonDatabaseStandsStill }
+		w.database.set(func(f *fakeDatabases) { f.err = facts.ErrStandsStill })
+		w.until("it is named", standsStill)
+		w.database.set(func(f *fakeDatabases) { f.err = nil })
+		w.until("Ready again", w.ready)
+		w.settle()
+		w.databaseUnready("10.0.0.7")
+		w.until("not ready", func() bool { return !w.ready() })
+		g.Expect(standsStill()).To(BeFalse(), "its Pod answers")
+		w.database.set(func(f *fakeDatabases) { f.silent = "10.0.0.7" })
+		w.until("it is named", standsStill)
+		g.Expect(w.condition(v1alpha1.ConditionDatabaseReady).Message).To(ContainSubstring("StorageClass local-path"))
 	})
 	t.Run("a new spec is not called Ready while the old Pods run", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t)

@@ -33,6 +33,8 @@ type fakeDatabases struct {
 	analyzed map[string]int
 	// err is the answer of every database while it is set.
 	err error
+	// silent is the address of a database that takes connections and says nothing.
+	silent string
 	// analyzeErr is the answer to ANALYZE while it is set.
 	analyzeErr error
 	// override of what is in force, by name.
@@ -102,6 +104,9 @@ func newFakeDatabases(server client.Client) *fakeDatabases {
 func (f *fakeDatabases) Observe(ctx context.Context, target stack.DatabaseTarget) (*facts.Database, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.silent != "" && target.Host == f.silent {
+		return nil, facts.ErrStandsStill
+	}
 	if f.err != nil {
 		return nil, f.err
 	}

@@ -101,6 +101,18 @@ func (w *world) endJob(job *batchv1.Job) {
 	w.must(server.Status().Update(w.t.Context(), job))
 }
 
+// databaseUnready takes the readiness of the database away; its Pod runs on, at that address.
+func (w *world) databaseUnready(address string) {
+	set := &appsv1.StatefulSet{}
+	w.must(server.Get(w.t.Context(), types.NamespacedName{Namespace: w.namespace, Name: w.stack().Name + "-postgres"}, set))
+	set.Status.ReadyReplicas, set.Status.AvailableReplicas = 0, 0
+	w.must(server.Status().Update(w.t.Context(), set))
+	spec := corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "postgres", Image: "postgres"}}}
+	w.pod(set.Name+"-0", set.Spec.Template.Labels, spec, func(pod *corev1.Pod) {
+		pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+	})
+}
+
 func (w *world) pod(name string, labels map[string]string, spec corev1.PodSpec, status func(*corev1.Pod)) *corev1.Pod {
 	ctx := w.t.Context()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: labels}, Spec: *spec.DeepCopy()}

@@ -103,6 +103,7 @@ func TestLatencyTest(t *testing.T) {
 	t.Run("an objective that is missed turns the test red and leaves the stack Ready", func(t *testing.T) {
 		g, w := NewWithT(t), newReadyWorld(t)
 		w.measure(func(test *v1alpha1.LatencyTest) {
+			test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioLogin, Iterations: ptr.To(int32(60))}}
 			test.Spec.Objectives = []v1alpha1.Objective{{Scenario: v1alpha1.ScenarioLogin, Percentile: 95, Below: metav1.Duration{Duration: 100 * time.Millisecond}}}
 		})
 		w.settle()

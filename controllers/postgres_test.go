@@ -296,7 +296,11 @@ func TestDatabaseEdge(t *testing.T) {
 		mute.Port = int32(silent.Addr().(*net.TCPAddr).Port)
 		began := time.Now()
 		_, err = (&sqlclient.Client{Timeout: 500 * time.Millisecond}).Observe(ctx, mute)
-		g.Expect(err).To(MatchError(ContainSubstring("no answer in time")))
+		g.Expect(err).To(MatchError(facts.ErrStandsStill))
 		g.Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
+		g.Expect(silent.Close()).To(Succeed())
+		_, err = database.Observe(ctx, mute)
+		g.Expect(err).To(MatchError(ContainSubstring("connection refused")))
+		g.Expect(err).NotTo(MatchError(facts.ErrStandsStill), "a port that nobody listens on says nothing of a hang")
 	})
 }

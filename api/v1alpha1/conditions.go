@@ -98,6 +98,8 @@ const (
 	ReasonPostgresOperatorFailed = "PostgresOperatorFailed"
 	// ReasonDatabaseUnreachable: PostgreSQL does not answer or refuses the product's role.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
+	// ReasonDatabaseStandsStill: PostgreSQL takes connections and gives no answer, as it does where its storage hangs.
+	ReasonDatabaseStandsStill = "DatabaseStandsStill"
 	// ReasonSecretMissing: a Secret or ConfigMap that the spec names is missing or lacks a key.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonClaimMissing: a PersistentVolumeClaim that the spec names does not exist.

@@ -2,7 +2,14 @@
 // fill them in one place; the pure rooms read them. Nothing here talks to a cluster.
 package facts
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrStandsStill is what asking a database fails with that takes a connection and says nothing on it: its processes stand
+// still. One that is starting or overloaded by clients answers, with an error.
+var ErrStandsStill = errors.New("it takes connections and gives no answer in time")
 
 // Stack is everything that is known about one AuthStack at one moment.
 type Stack struct {
@@ -30,6 +37,8 @@ type Stack struct {
 	Database *Database
 	// DatabaseError is why it did not answer, without anything secret.
 	DatabaseError string
+	// DatabaseStandsStill is whether it took a connection and said nothing (ErrStandsStill).
+	DatabaseStandsStill bool
 	// CommitHangsSince is when a commit began that has not come back yet, though its time is over; zero
 	// where commits come back. The database is not asked then.
 	CommitHangsSince time.Time

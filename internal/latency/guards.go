@@ -138,7 +138,7 @@ func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	}
 	for _, o := range plan.Objectives {
 		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile),
-			neededIterations(plan.Provider, o, plan.Repeats))
+			iterationsFor(plan.Provider, o, plan.Repeats, sampleFloor(o.Percentile)))
 	}
 	return g
 }

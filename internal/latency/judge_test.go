@@ -320,7 +320,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spec := v1alpha1.LatencyTestSpec{}
+			spec := v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: v1alpha1.ScenarioLogin, Iterations: ptr(int32(60))}}}
 			if test.below > 0 {
 				spec.Objectives = []v1alpha1.Objective{objective("Login", "", 95, test.below)}
 			}

@@ -79,19 +79,19 @@ func TestResolve(t *testing.T) {
 		"objectives of the stack name the scenarios, and an endpoint where they name none": {
 			stack:   authentik(),
 			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second), objective("Login", "password-post", 50, time.Second)}},
-			want:    "Login 60+12×1, Dashboard 61+4×1", objectives: "Dashboard/dashboard-parallel Login/password-post",
+			want:    "Login 60+12×1, Dashboard 75+4×1", objectives: "Dashboard/dashboard-parallel Login/password-post",
 		},
 		"objectives of the test replace those of the stack": {
 			stack:   authentik(),
 			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second)}},
 			spec:    v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 95, time.Second)}},
-			want:    "Login 60+12×1", objectives: "Login/login",
+			want:    "Login 75+12×1", objectives: "Login/login",
 		},
 		"a test of some scenarios leaves the stack's other objectives alone": {
 			stack:   authentik(),
 			latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Dashboard", "", 95, time.Second), objective("Login", "", 95, time.Second)}},
 			spec:    v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login"}}},
-			want:    "Login 60+12×1", objectives: "Login/login",
+			want:    "Login 75+12×1", objectives: "Login/login",
 		},
 		"scenarios run in their order, whatever the order in the spec": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard"}, {Name: "Login"}}},
@@ -99,7 +99,19 @@ func TestResolve(t *testing.T) {
 		},
 		"a high percentile has the default number grow": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
-			want: "Login 313+12×1", objectives: "Login/login",
+			want: "Login 386+12×1", objectives: "Login/login",
+		},
+		"a size that was given is kept, though it is too small for an interval": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Iterations: ptr(int32(60))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 95, time.Second)}},
+			want: "Login 60+12×1", objectives: "Login/login",
+		},
+		"the slowest of all has no interval to grow for": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 100, time.Second)}},
+			want: "Login 60+12×1", objectives: "Login/login",
+		},
+		"two repeats share the samples of an interval": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Repeats: ptr(int32(2)), Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
+			want: "Login 193+12×1", objectives: "Login/login",
 		},
 		"repeats share the samples": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Repeats: ptr(int32(5)), Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
@@ -107,7 +119,7 @@ func TestResolve(t *testing.T) {
 		},
 		"an endpoint of every tenth iteration needs ten times as many": {
 			stack: authelia(1), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("ForwardAuth", "first-sight", 99, time.Second)}},
-			want: "Login 60+12×1, ForwardAuth 3139+30×1", objectives: "ForwardAuth/first-sight",
+			want: "Login 60+12×1, ForwardAuth 3864+30×1", objectives: "ForwardAuth/first-sight",
 		},
 		"each virtual user has a warm-up": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Dashboard", VirtualUsers: ptr(int32(8))}}},
@@ -135,7 +147,7 @@ func TestResolve(t *testing.T) {
 		},
 		"OIDC is judged by the whole code flow": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("OIDC", "", 95, time.Second), objective("OIDC", "refresh", 99, time.Second)}},
-			want: "Login 60+12×1, OIDC 313+12×1", objectives: "OIDC/code-flow OIDC/refresh",
+			want: "Login 60+12×1, OIDC 386+12×1", objectives: "OIDC/code-flow OIDC/refresh",
 		},
 		"an endpoint that does not exist is refused with those that do": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "firstfactor", 95, time.Second)}},

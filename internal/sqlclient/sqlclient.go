@@ -59,9 +59,18 @@ func (c *Client) Connect(ctx context.Context, target stack.DatabaseTarget) (*Ses
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, plain(err)
+		return nil, connectError(err)
 	}
 	return &Session{conn: conn, role: target.User, name: target.Database}, nil
+}
+
+// connectError is why there is no connection: ErrStandsStill where the server took one and said nothing.
+func connectError(err error) error {
+	var network *net.OpError
+	if pgconn.Timeout(err) && (!errors.As(err, &network) || network.Op != "dial") {
+		return facts.ErrStandsStill
+	}
+	return plain(err)
 }
 
 func (c *Client) timeout() time.Duration {

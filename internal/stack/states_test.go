@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -31,6 +32,10 @@ func TestStates(t *testing.T) {
 	database := func(p *stack.Plan) *stack.Phase { return &p.Database }
 	tuning := func(p *stack.Plan) *stack.Phase { return &p.Tuning }
 	idp := func(p *stack.Plan) *stack.Phase { return &p.IdentityProvider }
+	probed := func(in *stack.Input, at time.Time) {
+		in.Stack.Status.Conditions = append(in.Stack.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStorageProbed, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonStorageHangs, LastTransitionTime: metav1.NewTime(at)})
+	}
 	for sentence, test := range map[string]struct {
 		base    string
 		change  func(*stack.Input)
@@ -58,6 +63,21 @@ func TestStates(t *testing.T) {
 			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1}
 		}, database, v1alpha1.ReasonStorageHangs, false, "hangs", false},
+		"PostgreSQL takes connections and says nothing": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.DatabaseError, in.Facts.DatabaseStandsStill = nil, "no answer", true
+		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "as they do where the storage (StorageClass local-path) hangs", false},
+		"PostgreSQL says nothing, its Pod is not ready": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
+			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1}
+		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "takes connections and gives no answer", false},
+		"PostgreSQL says nothing, and a probe has just found why": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
+			probed(in, in.Facts.Now.Add(-time.Minute))
+		}, database, v1alpha1.ReasonStorageHangs, false, "the storage probe found the same at ", false},
+		"PostgreSQL says nothing, and a probe found why something was so an hour ago": {smallest, func(in *stack.Input) {
+			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
+			probed(in, in.Facts.Now.Add(-time.Hour))
+		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "its processes stand still", false},
 		"authentik while a commit hangs": {smallest, func(in *stack.Input) {
 			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)
 		}, idp, v1alpha1.ReasonDependencyNotReady, false, "waiting for DatabaseReady: the storage of PostgreSQL", false},

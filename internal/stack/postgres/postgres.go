@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -184,14 +185,35 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	if err != nil {
 		return Result{}, fmt.Errorf("planning the %s database: %w", p.Provider(), err)
 	}
-	if hangs := in.Facts.CommitHangsSince; !hangs.IsZero() && !result.State.Stalled {
-		result.State = part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: a commit has been waiting since %s; "+
-			"until the storage writes again nobody can log in, and what was committed before is safe; on Ceph look at ceph status: are enough OSDs up?",
-			cmp.Or(stored.ClassName, "unknown"), hangs.UTC().Format(time.RFC3339)))
+	if hung := hangs(in, cmp.Or(stored.ClassName, "unknown")); hung.Reason != "" && !result.State.Stalled {
+		result.State = hung
 	} else if result.State.Ready {
 		result.State = answered(in, p.product, p.Name())
 	}
 	return result, nil
+}
+
+// recently is how old what a storage probe found may be to speak of now: longer than a look at a stack that is not Ready is apart.
+const recently = 10 * time.Minute
+
+// hangs is the state of a database that waits for its storage, or is likely to; without a reason where nothing says so.
+func hangs(in part.Input, class string) part.State {
+	const consequence = "; until the storage writes again nobody can log in, and what was committed before is safe; on Ceph look at ceph status: are enough OSDs up?"
+	if since := in.Facts.CommitHangsSince; !since.IsZero() {
+		return part.Waiting(v1alpha1.ReasonStorageHangs,
+			fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: a commit has been waiting since %s", class, since.UTC().Format(time.RFC3339))+consequence)
+	}
+	if !in.Facts.DatabaseStandsStill {
+		return part.State{}
+	}
+	probed := meta.FindStatusCondition(in.Stack.Status.Conditions, v1alpha1.ConditionStorageProbed)
+	if probed != nil && probed.Reason == v1alpha1.ReasonStorageHangs && in.Facts.Now.Sub(probed.LastTransitionTime.Time) < recently {
+		return part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf(
+			"the storage of PostgreSQL (StorageClass %s) hangs: PostgreSQL takes connections and gives no answer, and the storage probe found the same at %s",
+			class, probed.LastTransitionTime.UTC().Format(time.RFC3339))+consequence)
+	}
+	return part.Waiting(v1alpha1.ReasonDatabaseStandsStill, fmt.Sprintf("PostgreSQL takes connections and gives no answer: its processes stand still, "+
+		"as they do where the storage (StorageClass %s) hangs; on Ceph look at ceph status: are enough OSDs up? Else at the node: has it processor time left?", class))
 }
 
 // Target is how to reach the database of a stack that runs, by the Secret in the facts; nil where that
