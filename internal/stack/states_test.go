@@ -32,10 +32,17 @@ func TestStates(t *testing.T) {
 	database := func(p *stack.Plan) *stack.Phase { return &p.Database }
 	tuning := func(p *stack.Plan) *stack.Phase { return &p.Tuning }
 	idp := func(p *stack.Plan) *stack.Phase { return &p.IdentityProvider }
-	probed := func(in *stack.Input, at time.Time) {
-		in.Stack.Status.Conditions = append(in.Stack.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStorageProbed, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonStorageHangs, LastTransitionTime: metav1.NewTime(at)})
+	// probeHung has a probe find that the storage hangs, so long before now, and the database gone five minutes ago.
+	probeHung := func(in *stack.Input, ago time.Duration) {
+		in.Facts.Database, in.Facts.MigratedVersion = nil, "2026.8.3"
+		at := func(ago time.Duration) metav1.Time { return metav1.NewTime(in.Facts.Now.Add(-ago)) }
+		in.Stack.Status.Conditions = append(in.Stack.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionDatabaseReady,
+			Status: metav1.ConditionFalse, LastTransitionTime: at(5 * time.Minute)})
+		completed := at(ago)
+		in.Stack.Status.Storage = &v1alpha1.StorageStatus{Probe: &v1alpha1.StorageProbeStatus{CompletedAt: &completed,
+			Findings: []v1alpha1.StorageFinding{{Kind: v1alpha1.FindingHangs, Message: "the storage hangs"}}}}
 	}
+	unready := facts.Workload{Desired: 1, Observed: true, Updated: 1}
 	for sentence, test := range map[string]struct {
 		base    string
 		change  func(*stack.Input)
@@ -67,16 +74,19 @@ func TestStates(t *testing.T) {
 			in.Facts.Database, in.Facts.DatabaseError, in.Facts.DatabaseStandsStill = nil, "no answer", true
 		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "as they do where the storage (StorageClass local-path) hangs", false},
 		"PostgreSQL says nothing, its Pod is not ready": {smallest, func(in *stack.Input) {
-			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
-			in.Facts.Workloads["sso-postgres"] = facts.Workload{Desired: 1, Observed: true, Updated: 1}
+			in.Facts.Database, in.Facts.DatabaseStandsStill, in.Facts.Workloads["sso-postgres"] = nil, true, unready
 		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "takes connections and gives no answer", false},
 		"PostgreSQL says nothing, and a probe has just found why": {smallest, func(in *stack.Input) {
-			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
-			probed(in, in.Facts.Now.Add(-time.Minute))
-		}, database, v1alpha1.ReasonStorageHangs, false, "the storage probe found the same at ", false},
-		"PostgreSQL says nothing, and a probe found why something was so an hour ago": {smallest, func(in *stack.Input) {
-			in.Facts.Database, in.Facts.DatabaseStandsStill = nil, true
-			probed(in, in.Facts.Now.Add(-time.Hour))
+			probeHung(in, time.Minute)
+			in.Facts.DatabaseStandsStill, in.Facts.DatabaseError = true, "no answer"
+		}, database, v1alpha1.ReasonStorageHangs, false, "takes connections and gives no answer, and the storage probe found it hanging at ", false},
+		"PostgreSQL's Pod is not ready, and a probe has just found why": {smallest, func(in *stack.Input) {
+			probeHung(in, time.Minute)
+			in.Facts.Workloads["sso-postgres"] = unready
+		}, database, v1alpha1.ReasonStorageHangs, false, "does not answer, and the storage probe found it hanging at ", false},
+		"what a probe found before the database was last well says nothing of now": {smallest, func(in *stack.Input) {
+			probeHung(in, time.Hour)
+			in.Facts.DatabaseStandsStill = true
 		}, database, v1alpha1.ReasonDatabaseStandsStill, false, "its processes stand still", false},
 		"authentik while a commit hangs": {smallest, func(in *stack.Input) {
 			in.Facts.Database, in.Facts.CommitHangsSince = nil, time.Date(2026, 11, 21, 11, 0, 0, 0, time.UTC)

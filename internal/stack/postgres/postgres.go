@@ -5,6 +5,7 @@ package postgres
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -185,7 +187,7 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	if err != nil {
 		return Result{}, fmt.Errorf("planning the %s database: %w", p.Provider(), err)
 	}
-	if hung := hangs(in, cmp.Or(stored.ClassName, "unknown")); hung.Reason != "" && !result.State.Stalled {
+	if hung := hangs(in, cmp.Or(stored.ClassName, "unknown"), result.State.Ready); hung.Reason != "" && !result.State.Stalled {
 		result.State = hung
 	} else if result.State.Ready {
 		result.State = answered(in, p.product, p.Name())
@@ -193,27 +195,47 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	return result, nil
 }
 
-// recently is how old what a storage probe found may be to speak of now: longer than a look at a stack that is not Ready is apart.
-const recently = 10 * time.Minute
-
 // hangs is the state of a database that waits for its storage, or is likely to; without a reason where nothing says so.
-func hangs(in part.Input, class string) part.State {
+// Ready is whether its Pods are.
+func hangs(in part.Input, class string, ready bool) part.State {
 	const consequence = "; until the storage writes again nobody can log in, and what was committed before is safe; on Ceph look at ceph status: are enough OSDs up?"
 	if since := in.Facts.CommitHangsSince; !since.IsZero() {
 		return part.Waiting(v1alpha1.ReasonStorageHangs,
 			fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: a commit has been waiting since %s", class, since.UTC().Format(time.RFC3339))+consequence)
 	}
+	silent := "PostgreSQL takes connections and gives no answer"
+	if !in.Facts.DatabaseStandsStill {
+		silent = "PostgreSQL does not answer"
+	}
+	if at := probeHung(in); !at.IsZero() && in.Facts.Database == nil && (in.Facts.DatabaseError != "" || !ready && in.Facts.MigratedVersion != "") {
+		return part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: %s, and the storage probe found it hanging at %s",
+			class, silent, at.UTC().Format(time.RFC3339))+consequence)
+	}
 	if !in.Facts.DatabaseStandsStill {
 		return part.State{}
 	}
-	probed := meta.FindStatusCondition(in.Stack.Status.Conditions, v1alpha1.ConditionStorageProbed)
-	if probed != nil && probed.Reason == v1alpha1.ReasonStorageHangs && in.Facts.Now.Sub(probed.LastTransitionTime.Time) < recently {
-		return part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf(
-			"the storage of PostgreSQL (StorageClass %s) hangs: PostgreSQL takes connections and gives no answer, and the storage probe found the same at %s",
-			class, probed.LastTransitionTime.UTC().Format(time.RFC3339))+consequence)
+	return part.Waiting(v1alpha1.ReasonDatabaseStandsStill, fmt.Sprintf("%s: its processes stand still, "+
+		"as they do where the storage (StorageClass %s) hangs; on Ceph look at ceph status: are enough OSDs up? Else at the node: has it processor time left?", silent, class))
+}
+
+// recently is how long before the database went a probe may have found that the storage hangs, to speak of the same.
+const recently = 10 * time.Minute
+
+// probeHung is when the storage probe found that the storage hangs, zero where it did not, or before the database was last well.
+func probeHung(in part.Input) time.Time {
+	stored := in.Stack.Status.Storage
+	if stored == nil || stored.Probe == nil || stored.Probe.CompletedAt == nil ||
+		!slices.ContainsFunc(stored.Probe.Findings, func(f v1alpha1.StorageFinding) bool { return f.Kind == v1alpha1.FindingHangs }) {
+		return time.Time{}
 	}
-	return part.Waiting(v1alpha1.ReasonDatabaseStandsStill, fmt.Sprintf("PostgreSQL takes connections and gives no answer: its processes stand still, "+
-		"as they do where the storage (StorageClass %s) hangs; on Ceph look at ceph status: are enough OSDs up? Else at the node: has it processor time left?", class))
+	gone := in.Facts.Now
+	if c := meta.FindStatusCondition(in.Stack.Status.Conditions, v1alpha1.ConditionDatabaseReady); c != nil && c.Status == metav1.ConditionFalse {
+		gone = c.LastTransitionTime.Time
+	}
+	if at := stored.Probe.CompletedAt.Time; at.After(gone.Add(-recently)) {
+		return at
+	}
+	return time.Time{}
 }
 
 // Target is how to reach the database of a stack that runs, by the Secret in the facts; nil where that
