@@ -354,6 +354,13 @@ func TestFailures(t *testing.T) {
 			if s := run.Find("Login", "login"); len(s.Failures) != 1 || s.Failures[0].Kind != want || s.Unanswered != 10 || !strings.Contains(run.StopError, want) {
 				t.Errorf("login: %+v, stopped by %q", s, run.StopError)
 			}
+			if certificate != nil {
+				want = "no answer (1000)"
+			}
+			own := runScript(t, scriptPlan(server.URL), "import http from 'k6/http'; import { baseURL } from './lib/stack.js';\nexport default function () { http.get(baseURL); }").must(t, 0)
+			if s := own.Find("Script", untagged); len(s.Failures) != 1 || s.Failures[0].Kind != want || s.Unanswered != 8 {
+				t.Errorf("a script of one's own: %+v", s)
+			}
 		})
 	}
 	t.Run("a script with a syntax error gives exit code 107 and no result", func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // runScript runs a user's own script the way the Job does: confined to the address of the plan.
 func runScript(t *testing.T, p plan, script string) outcome {
 	t.Helper()
-	address := netip.MustParseAddrPort(strings.TrimPrefix(p.BaseURL, "http://")).Addr()
+	address := netip.MustParseAddrPort(p.BaseURL[strings.LastIndex(p.BaseURL, "/")+1:]).Addr()
 	return runEntry(t, scenarios.Own, confinement.Flags(address), p, canaryPassword, map[string]string{scenarios.User: script})
 }
 

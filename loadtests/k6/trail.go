@@ -64,6 +64,19 @@ func endpointOf(tags *metrics.TagSet) string {
 	return untagged
 }
 
+// certificate is what is wrong with the server's certificate in the words of record.js, or the code where it is something else.
+// One that has expired has k6's code for anything, 1000, and the words are in a tag that is not kept: k6 holds every set of
+// tags that it has seen to the end, and errors of the network name a port.
+func certificate(code string) string {
+	switch code {
+	case "1310":
+		return "the certificate is not trusted"
+	case "1311":
+		return "the certificate is of another name"
+	}
+	return code
+}
+
 // outcomeOf is what k6 says of an answer: the script's expectedStatuses, or else 200 to 399.
 func outcomeOf(tags *metrics.TagSet) (outcome, failure string) {
 	status, _ := tags.Get("status")
@@ -73,7 +86,7 @@ func outcomeOf(tags *metrics.TagSet) (outcome, failure string) {
 	case code == blacklistedIP || code == blockedHostname:
 		return "wrong", result.FailureElsewhere
 	case status == "" || status == "0":
-		return "none", "no answer (" + code + ")"
+		return "none", "no answer (" + certificate(code) + ")"
 	case judged && expected != "true":
 		return "wrong", "status " + status
 	}
