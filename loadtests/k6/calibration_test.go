@@ -183,6 +183,19 @@ func TestCalibrationOfAStall(t *testing.T) {
 			t.Errorf("p%d is off by %.1f %%", p/10, off*100)
 		}
 	}
+	// Four processes do not begin at the same moment, so that the distances between their arrivals are not all equal: the
+	// truth is known to one distance.
+	s = stalling()
+	p := throughputPlan(s.start(t), scenario{Iterations: n, VirtualUsers: 4, model: model{RatePerMinute: rate * 60}})
+	p.Pods, p.MaxDurationSeconds = 4, 600
+	h = runPods(t, p).Find("Throughput", "throughput").Intended
+	fmt.Printf("%-38s %7.0fms %7.0fms %7.0fms\n", "ours, the same from 4 Pods", got(h, 900), got(h, 950), got(h, 990))
+	for _, p := range []int{950, 990} {
+		if off := got(h, p) - at(float64(p)/1000); math.Abs(off) > 1000/rate {
+			t.Errorf("from four Pods p%d is off by %.0f ms", p/10, off)
+		}
+	}
+
 	s = stalling()
 	run = runK6(t, throughputPlan(s.start(t), scenario{Iterations: n, VirtualUsers: 1}), canaryPassword, nil).must(t, 0)
 	closedTotal := run.Find("Throughput", "throughput").Total
