@@ -51,8 +51,9 @@ func (r *AuthStackReconciler) followProbe(ctx context.Context, s *scope, state *
 	if err != nil {
 		return err
 	}
-	if !ended && !s.facts.CommitHangsSince.IsZero() {
-		// fio that waits for a dead disk cannot be ended, and its Pod does not end before, though the result is written.
+	if !ended && s.facts.Database == nil {
+		// Where the database does not answer, or its commits, the disk may be dead: fio that waits for it cannot be ended, and its
+		// Pod does not end before, though the result is written.
 		ended, err = r.probeWritten(ctx, s, job)
 		if err != nil {
 			return err

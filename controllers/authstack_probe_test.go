@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/facts"
 	"authstack.dev/authstack/internal/probe"
 	"authstack.dev/authstack/internal/stack/storage"
 )
@@ -167,6 +168,24 @@ func TestStorageProbe(t *testing.T) {
 			t.Errorf("the condition is %+v", c)
 		}
 		close(hang)
+	})
+	t.Run("the result of a probe that hangs names why a database answers nobody", func(t *testing.T) {
+		w := newWorld(t)
+		w.logs.probe = func(r *probe.Result) {
+			*r = probe.Result{PlanID: r.PlanID, Hung: &probe.Hang{During: "Long", AfterSeconds: 65}}
+		}
+		w.prober = func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning }
+		w.create(manualLatency, probing(v1alpha1.StorageProbeManual))
+		w.until("Ready", w.ready)
+		w.change(askProbe)
+		w.until("the probe runs", func() bool { return w.probeStatus().Running != "" })
+		w.database.set(func(f *fakeDatabases) { f.err = facts.ErrStandsStill })
+		w.until("the stack says it", func() bool { return w.condition(v1alpha1.ConditionReady).Reason == v1alpha1.ReasonStorageHangs })
+		if c := w.condition(v1alpha1.ConditionReady); !strings.Contains(c.Message, "PostgreSQL takes connections and gives no answer, and the storage probe found it hanging at 20") {
+			t.Errorf("the condition is %+v", c)
+		}
+		w.database.set(func(f *fakeDatabases) { f.err = nil })
+		w.until("Ready again", w.ready)
 	})
 	t.Run("Manual waits for the annotation, and each new value probes once", func(t *testing.T) {
 		w := newWorld(t)
