@@ -25,8 +25,10 @@ type Variant struct {
 	// Storage is what the probe of its storage found, of this variant or of another on the same class, node and size.
 	Storage *v1alpha1.StorageProbeStatus `json:"storage,omitempty"`
 	// Scenarios over all rounds, one row for each endpoint.
-	Scenarios []Row  `json:"scenarios"`
-	Plots     []Plot `json:"plots,omitempty"`
+	Scenarios []Row `json:"scenarios"`
+	// Sustained are the scenarios whose rate rose in steps.
+	Sustained []Sustained `json:"sustained,omitempty"`
+	Plots     []Plot      `json:"plots,omitempty"`
 }
 
 // Pair is the ratio of a percentile of one variant to that of another, with its 95 % confidence interval.
@@ -58,7 +60,7 @@ type ComparisonInput struct {
 // NewVariant makes the report of a variant. The run is all its rounds merged, or nil, and then there are
 // no plots. The stack is the variant's, or nil, and then nothing is known of its storage.
 func NewVariant(status v1alpha1.VariantStatus, patch *runtime.RawExtension, scenarios []v1alpha1.ScenarioResult, run *result.Run, st *v1alpha1.AuthStack) Variant {
-	v := Variant{Name: status.Name, Rounds: status.Rounds, DurabilityNote: status.DurabilityNote, Scenarios: rowsOf(scenarios), Storage: probed(st)}
+	v := Variant{Name: status.Name, Rounds: status.Rounds, DurabilityNote: status.DurabilityNote, Scenarios: rowsOf(scenarios), Sustained: sustainedOf(scenarios), Storage: probed(st)}
 	if patch != nil && json.Valid(patch.Raw) {
 		v.Patch = patch.Raw
 	}
@@ -101,6 +103,10 @@ func NewComparison(in ComparisonInput) *Report {
 				r.Scenarios = append(r.Scenarios, row)
 			}
 		}
+		for _, s := range v.Sustained {
+			s.Variant = v.Name
+			r.Sustained = append(r.Sustained, s)
+		}
 	}
 	for _, p := range status.Pairs {
 		r.Pairs = append(r.Pairs, Pair{
@@ -136,6 +142,7 @@ func JoinComparisons(reports ...*Report) *Report {
 		joined.Variants = append(slices.Clone(joined.Variants), r.Variants...)
 		joined.Pairs = append(slices.Clone(joined.Pairs), r.Pairs...)
 		joined.Scenarios = append(slices.Clone(joined.Scenarios), r.Scenarios...)
+		joined.Sustained = append(slices.Clone(joined.Sustained), r.Sustained...)
 		joined.Subject.Double = joined.Subject.Double || r.Subject.Double
 		if slices.Index(worst, r.Verdict) > slices.Index(worst, joined.Verdict) {
 			joined.Verdict = r.Verdict

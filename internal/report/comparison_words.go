@@ -122,6 +122,7 @@ func compareTable(b *strings.Builder, r *Report) {
 		}
 		align(b, rows)
 	}
+	furtherTable(b, r)
 	if list := r.probedStorages(); len(list) > 0 {
 		b.WriteString("\n8 kB writes, each with fdatasync, before the first round\n")
 		align(b, append([][]string{probedColumns}, probedRows(list)...))
@@ -152,6 +153,7 @@ func compareMarkdown(b *bytes.Buffer, r *Report) {
 			fmt.Fprintf(b, "| %s |\n", strings.Join(pairCells(p), " | "))
 		}
 	}
+	furtherMarkdown(b, r)
 	if list := r.probedStorages(); len(list) > 0 {
 		fmt.Fprintf(b, "\n8 kB writes, each with fdatasync, before the first round:\n\n| %s |\n|---|---|---|--:|--:|--:|--:|--:|--:|\n", strings.Join(probedColumns, " | "))
 		for _, row := range probedRows(list) {

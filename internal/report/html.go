@@ -24,6 +24,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"double":   doubleWarning,
 	"duration": duration,
 	"mark":     mark,
+	"further":  furtherOf,
 	"measured": measured,
 	"stars":    starNote,
 	"verdict":  verdictWord,

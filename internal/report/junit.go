@@ -71,6 +71,11 @@ func junitOf(r *Report) junitSuite {
 	if r.Subject.Double {
 		suite.Properties = append(suite.Properties, junitProperty{"double", doubleWarning(r.Subject)})
 	}
+	for _, f := range furtherOf(r) {
+		for _, line := range f.Lines {
+			suite.Properties = append(suite.Properties, junitProperty{line.What, line.Value})
+		}
+	}
 	if r.StartedAt != nil {
 		suite.Timestamp = r.StartedAt.UTC().Format("2006-01-02T15:04:05")
 		if r.CompletedAt != nil {

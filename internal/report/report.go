@@ -26,7 +26,9 @@ type Report struct {
 	StartedAt   *time.Time       `json:"startedAt,omitempty"`
 	CompletedAt *time.Time       `json:"completedAt,omitempty"`
 	// Scenarios is one row for each endpoint of each scenario, the whole of a scenario first.
-	Scenarios  []Row            `json:"scenarios"`
+	Scenarios []Row `json:"scenarios"`
+	// Sustained are the scenarios whose rate rose in steps.
+	Sustained  []Sustained      `json:"sustained,omitempty"`
 	Objectives []Objective      `json:"objectives"`
 	Guards     []v1alpha1.Guard `json:"guards"`
 	// Baseline is how much slower each gated figure is than that of an earlier measurement; absent where
@@ -96,6 +98,12 @@ type Row struct {
 	Unsupported []string `json:"unsupported,omitempty"`
 
 	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
+	// IntendedP95Micros and IntendedP99Micros count from the moment at which the schedule of an open model
+	// wanted the iteration to begin; absent in a closed model.
+	IntendedP95Micros int64 `json:"intendedP95Micros,omitempty"`
+	IntendedP99Micros int64 `json:"intendedP99Micros,omitempty"`
+	// BytesPerSecond of the bodies of answers; absent for a whole.
+	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 	// Phases are medians; absent for a whole.
 	Phases *v1alpha1.Phases `json:"phases,omitempty"`
 }
@@ -156,7 +164,7 @@ func New(in Input) *Report {
 	if status.CompletedAt != nil {
 		r.CompletedAt = &status.CompletedAt.Time
 	}
-	r.Scenarios = rowsOf(status.Scenarios)
+	r.Scenarios, r.Sustained = rowsOf(status.Scenarios), sustainedOf(status.Scenarios)
 	for _, o := range status.Objectives {
 		r.Objectives = append(r.Objectives, Objective{
 			Scenario: string(o.Scenario), Endpoint: o.Endpoint, Percentile: o.Percentile,
@@ -194,6 +202,7 @@ func rowsOf(scenarios []v1alpha1.ScenarioResult) []Row {
 				P50Micros: e.P50Micros, P90Micros: e.P90Micros, P95Micros: e.P95Micros, P99Micros: e.P99Micros,
 				P999Micros: e.P999Micros, MaxMicros: e.MaxMicros, Unsupported: e.Unsupported,
 				RequestsPerSecondMilli: e.RequestsPerSecondMilli, Phases: e.Phases,
+				IntendedP95Micros: e.IntendedP95Micros, IntendedP99Micros: e.IntendedP99Micros, BytesPerSecond: e.BytesPerSecond,
 			})
 		}
 	}

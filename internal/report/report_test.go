@@ -124,6 +124,7 @@ func TestGolden(t *testing.T) {
 		"failed":        New(failed),
 		"two":           Merge(New(sample(540, false)), New(failed)),
 		"comparison":    compared(),
+		"steps":         New(rising()),
 		"baseline":      New(gated()).Against(New(sample(540, false)).earlier(), 10),
 	}
 	// A test that never got a result has neither figures nor plots.

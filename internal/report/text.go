@@ -54,6 +54,7 @@ func table(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, "%s\n", note)
 		}
 	}
+	furtherTable(b, r)
 	if len(r.Objectives) > 0 {
 		b.WriteString("\nObjectives\n")
 		rows := [][]string{}
@@ -173,6 +174,7 @@ func markdown(b *bytes.Buffer, r *Report) {
 			fmt.Fprintf(b, "\n\\%s\n", note)
 		}
 	}
+	furtherMarkdown(b, r)
 	if len(r.Objectives) > 0 {
 		b.WriteString("\n| | Objective | Measured | Below |\n|---|---|--:|--:|\n")
 		for _, o := range r.Objectives {

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"authstack.dev/authstack/api/v1alpha1"
+)
+
+// rising is a test of an open model whose rate rose in steps.
+func rising() Input {
+	in := sample(540, true)
+	login := &in.Test.Status.Scenarios[0]
+	login.SustainedPerMinute, login.SustainedLimit = 120, "at 180 a minute only 71 of 90 began in time"
+	login.Endpoints[0].IntendedP95Micros, login.Endpoints[0].IntendedP99Micros = 812_000, 1_204_000
+	for i := range login.Endpoints[1:] {
+		login.Endpoints[i+1].BytesPerSecond = int64(i+1) * 700
+	}
+	for i, e := range in.Test.Status.Scenarios[1].Endpoints {
+		if e.Phases != nil {
+			in.Test.Status.Scenarios[1].Endpoints[i].BytesPerSecond = 1_204_000
+		}
+	}
+	return in
+}
+
+func TestFurtherFiguresStandOnlyWhereTheyWereMeasured(t *testing.T) {
+	for name, test := range map[string]struct {
+		report *Report
+		want   []furtherLine
+	}{
+		"a closed model without bodies has none": {New(sample(540, true)), nil},
+		"a rate in steps, the intended start, and all bodies of a scenario in a line": {New(rising()), []furtherLine{
+			{"Login, rate that was kept up", "120 a minute; at 180 a minute only 71 of 90 began in time"},
+			{"Login/login, from the intended start", "p95 812ms, p99 1.20s*"},
+			{"Login, bodies of the answers", "identification-get 700 B/s, identification-post 1.40 kB/s, password-get 2.10 kB/s, " +
+				"password-post 2.80 kB/s, mfa-get 3.50 kB/s, login-get 4.20 kB/s"},
+			{"Dashboard, bodies of the answers", "applications-parallel 1.20 MB/s, applications-sequential 1.20 MB/s"},
+		}},
+		"a comparison says of which variant": {&Report{
+			Sustained: []Sustained{{Scenario: "Login", Variant: "nvme", PerMinute: 240}, {Scenario: "Login", Variant: "ceph", Limit: "at 60 a minute 3 of 30 failed"}},
+			Scenarios: []Row{{Scenario: "Login", Endpoint: "login", Variant: "nvme", Requests: 9, IntendedP95Micros: 5000, IntendedP99Micros: 6000}},
+		}, []furtherLine{
+			{"nvme: Login, rate that was kept up", "240 a minute, and no step broke"},
+			{"ceph: Login, rate that was kept up", "not even the first; at 60 a minute 3 of 30 failed"},
+			{"nvme: Login/login, from the intended start", "p95 5.00ms, p99 6.00ms"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, figureLines(test.report)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBytesASecondHaveThreeDigits(t *testing.T) {
+	for bytes, want := range map[int64]string{1: "1 B/s", 999: "999 B/s", 1000: "1.00 kB/s", 12_345: "12.3 kB/s", 999_499: "999 kB/s", 999_500: "1.00 MB/s", 5_000_000_000: "5.00 GB/s"} {
+		if got := bytesWords(bytes); got != want {
+			t.Errorf("%d is %s, want %s", bytes, got, want)
+		}
+	}
+}
+
+// The variants of a comparison keep theirs, also where two comparisons are joined.
+func TestAComparisonKeepsWhatWasKeptUp(t *testing.T) {
+	scenarios := []v1alpha1.ScenarioResult{{Name: v1alpha1.ScenarioLogin, SustainedPerMinute: 60, SustainedLimit: "at 90 a minute 2 of 20 failed"}}
+	one := func(name string) *Report {
+		in := ComparisonInput{Comparison: &v1alpha1.LatencyComparison{}, Now: noon}
+		in.Variants = []Variant{NewVariant(v1alpha1.VariantStatus{Name: name}, nil, scenarios, nil, nil)}
+		return NewComparison(in)
+	}
+	joined := JoinComparisons(one("a"), one("b"))
+	var table bytes.Buffer
+	if err := WriteTable(&table, joined); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"a: Login, rate that was kept up", "b: Login, rate that was kept up", "60 a minute; at 90 a minute 2 of 20 failed"} {
+		if !strings.Contains(table.String(), line) {
+			t.Errorf("the table does not say %q:\n%s", line, table.String())
+		}
+	}
+	text, err := json.Marshal(joined)
+	if err != nil || strings.Count(string(text), `"sustained":[`) != 3 {
+		t.Errorf("the file does not hold it for the report and for both variants: %v\n%s", err, text)
+	}
+}
