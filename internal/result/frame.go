@@ -58,9 +58,7 @@ func Write(w io.Writer, run *Run) error {
 			break
 		}
 		run.Trimmed = append(run.Trimmed, trim.what)
-		for i := range run.Series {
-			trim.from(&run.Series[i])
-		}
+		trim.from(run)
 		packed, err = pack(run)
 	}
 	if err != nil {
@@ -95,14 +93,30 @@ func writeFrame(w io.Writer, packed *bytes.Buffer) error {
 }
 
 // trims are what a result that is too long loses, the least missed first. Counts, totals and their
-// percentiles are always whole.
+// percentiles are always whole; those from the intended start and of a script's own Trends stay, within 3 %.
 var trims = []struct {
 	what string
-	from func(*Series)
+	from func(*Run)
 }{
-	{"timelines in fine intervals", func(s *Series) { s.Timeline.Limit(8) }},
-	{"the phases dns, connect, tls and receive", func(s *Series) { s.DNS, s.Connect, s.TLS, s.Receive = nil, nil, nil, nil }},
-	{"the phase wait", func(s *Series) { s.Wait = nil }},
+	{"timelines in fine intervals", eachSeries(func(s *Series) { s.Timeline.Limit(8) })},
+	{"the phases dns, connect, tls and receive", eachSeries(func(s *Series) { s.DNS, s.Connect, s.TLS, s.Receive = nil, nil, nil, nil })},
+	{"Trends of the script's own finer than 3 %", func(r *Run) {
+		for _, s := range r.Scenarios {
+			for i := range s.Metrics {
+				s.Metrics[i].Values = s.Metrics[i].Values.coarse()
+			}
+		}
+	}},
+	{"the phase wait", eachSeries(func(s *Series) { s.Wait = nil })},
+	{"durations from the intended start finer than 3 %", eachSeries(func(s *Series) { s.Intended = s.Intended.coarse() })},
+}
+
+func eachSeries(trim func(*Series)) func(*Run) {
+	return func(r *Run) {
+		for i := range r.Series {
+			trim(&r.Series[i])
+		}
+	}
 }
 
 func pack(content any) (*bytes.Buffer, error) {

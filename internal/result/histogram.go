@@ -142,6 +142,29 @@ func (h *Histogram) Bars() []Bar {
 	return bars
 }
 
+// coarse is the histogram in the buckets of a timeline, 3 % wide; its extremes and its sum stay exact.
+func (h *Histogram) coarse() *Histogram {
+	if h.Count() == 0 {
+		return h
+	}
+	out := &Histogram{buckets: NewHistogram().buckets, min: h.min, max: h.max, sum: h.sum}
+	bars := h.Bars()
+	for i, bar := range bars {
+		value := min(upperEdge(bucketOf(bar.To)), h.max)
+		switch i {
+		case 0:
+			value = h.min
+		case len(bars) - 1:
+			value = h.max
+		}
+		if err := out.buckets.RecordValues(value, bar.Count); err != nil {
+			// Unreachable: no value is above the maximum, which was recorded before.
+			panic(err)
+		}
+	}
+	return out
+}
+
 // histogramJSON is how a histogram is written. HDR is in the V2 compressed encoding of HdrHistogram,
 // which libraries of other languages read too.
 type histogramJSON struct {

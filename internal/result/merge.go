@@ -39,6 +39,7 @@ func merge(runs []*Run, span span) *Run {
 	if len(runs) == 0 {
 		return nil
 	}
+	runs = Apart(runs)
 	first := runs[0]
 	merged := &Run{Format: Format, PlanID: first.PlanID, ScriptDigest: first.ScriptDigest, StartedAt: first.StartedAt, EndedAt: first.EndedAt, Generator: first.Generator}
 	for _, run := range runs {
@@ -117,12 +118,13 @@ func (r *Run) addScenario(other *Scenario) {
 		s.Checks[j].Passed += check.Passed
 		s.Checks[j].Failed += check.Failed
 	}
+	s.addMetrics(other)
 }
 
 func (r *Run) addSeries(other *Series, shift int64, span span) {
 	s := r.Find(other.Scenario, other.Endpoint)
 	if s == nil {
-		r.Series = append(r.Series, Series{Scenario: other.Scenario, Endpoint: other.Endpoint, Whole: other.Whole})
+		r.Series = append(r.Series, Series{Scenario: other.Scenario, Endpoint: other.Endpoint, Whole: other.Whole, Own: other.Own})
 		s = &r.Series[len(r.Series)-1]
 	}
 	s.Requests += other.Requests

@@ -48,6 +48,11 @@ type Scenario struct {
 	DroppedIterations int64 `json:"droppedIterations"`
 	// Checks of the scenario's answers, in the order of their names; at most 64.
 	Checks []Check `json:"checks,omitempty"`
+	// Metrics that a user's own script made and that are no times, in the order of their names; at most MaxMetrics.
+	Metrics []Metric `json:"metrics,omitempty"`
+	// MetricValuesLeftOut is how many measured values of the user's own metrics are in no figure at all,
+	// because there are more metrics than a result keeps.
+	MetricValuesLeftOut int64 `json:"metricValuesLeftOut,omitempty"`
 }
 
 // Check is an assertion about answers.
@@ -63,6 +68,8 @@ type Series struct {
 	Endpoint string `json:"endpoint"`
 	// Whole is true for a composite of several requests (login, dashboard-parallel).
 	Whole bool `json:"whole,omitempty"`
+	// Own is true for a Trend of times of a user's own script; what it counts are the values of the Trend.
+	Own bool `json:"own,omitempty"`
 	// Requests that were measured (iterations, for a whole), failed ones included.
 	Requests int64 `json:"requests"`
 	// Wrong is the number that got an unexpected answer, Unanswered that got none. Both are failures.
@@ -102,6 +109,9 @@ type Failure struct {
 	Kind  string `json:"kind"`
 	Count int64  `json:"count"`
 }
+
+// OfRequests is whether the series counts single requests: neither a composite nor the script's own times.
+func (s *Series) OfRequests() bool { return !s.Whole && !s.Own }
 
 // Failed is the number of measured requests with an unexpected answer or none.
 func (s *Series) Failed() int64 { return s.Wrong + s.Unanswered }
@@ -153,7 +163,7 @@ func (r *Run) Find(scenario, endpoint string) *Series {
 	return nil
 }
 
-// Sort brings scenarios, series, checks and failures into their documented order.
+// Sort brings scenarios, series, checks, metrics and failures into their documented order.
 func (r *Run) Sort() {
 	slices.SortFunc(r.Scenarios, func(a, b Scenario) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Series, func(a, b Series) int {
@@ -161,6 +171,7 @@ func (r *Run) Sort() {
 	})
 	for i := range r.Scenarios {
 		slices.SortFunc(r.Scenarios[i].Checks, func(a, b Check) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(r.Scenarios[i].Metrics, func(a, b Metric) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type)) })
 	}
 	for i := range r.Series {
 		slices.SortFunc(r.Series[i].Failures, func(a, b Failure) int {
@@ -173,6 +184,17 @@ func (r *Run) Sort() {
 func (r *Run) validate() error {
 	if r.Format != Format {
 		return fmt.Errorf("%w: %.64q, this reader knows %q", ErrUnsupportedVersion, r.Format, Format)
+	}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		if len(s.Metrics) > MaxMetrics || s.MetricValuesLeftOut < 0 {
+			return fmt.Errorf("%w: %.64s has %d metrics and leaves out %d values", ErrCorrupt, s.Name, len(s.Metrics), s.MetricValuesLeftOut)
+		}
+		for j := range s.Metrics {
+			if err := s.Metrics[j].validate(); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range r.Series {
 		s := &r.Series[i]

@@ -33,16 +33,22 @@ type aggregate struct {
 	scenarios map[string]*result.Scenario
 	// secrets never stand in a result, whatever a script tags its samples with.
 	secrets secrets
+	// trends is how many of the series are Trends of a user's own script.
+	trends int
 }
 
-type seriesKey struct{ scenario, endpoint string }
+type seriesKey struct {
+	scenario, endpoint string
+	// own is a Trend of times: a request may have its name.
+	own bool
+}
 
 func newAggregate(start time.Time, known secrets) *aggregate {
 	return &aggregate{start: start, series: map[seriesKey]*result.Series{}, scenarios: map[string]*result.Scenario{}, secrets: known}
 }
 
-// add sorts in one sample. The metrics are those of loadtests/scenarios/lib/record.js, and k6's
-// dropped_iterations and checks; all others are passed over.
+// add sorts in one sample: of the metrics of loadtests/scenarios/lib/record.js, of k6's dropped_iterations
+// and checks, or of a metric of the user's own.
 func (a *aggregate) add(sample metrics.Sample) {
 	if tag(sample, "scenario") == "" {
 		// setup() and teardown() of a user's script belong to no scenario.
@@ -71,6 +77,8 @@ func (a *aggregate) add(sample metrics.Sample) {
 		a.scenario(sample).DroppedIterations += int64(sample.Value)
 	case metrics.ChecksName:
 		a.addCheck(sample)
+	default:
+		a.addOwn(sample)
 	}
 }
 
@@ -153,12 +161,12 @@ func (a *aggregate) seriesOf(sample metrics.Sample) *result.Series {
 }
 
 func (a *aggregate) seriesNamed(scenario, endpoint string) *result.Series {
-	key := seriesKey{clip(scenario, 63), clip(a.secrets.hide(endpoint), 63)}
+	key := seriesKey{scenario: clip(scenario, 63), endpoint: clip(a.secrets.hide(endpoint), 63)}
 	if s := a.series[key]; s != nil {
 		return s
 	}
 	if len(a.series) >= maxSeries {
-		key = seriesKey{overflow, overflow}
+		key = seriesKey{scenario: overflow, endpoint: overflow}
 		if s := a.series[key]; s != nil {
 			return s
 		}
@@ -188,7 +196,7 @@ func (a *aggregate) run() *result.Run {
 		s.Timeline.Limit(maxTimelines / len(a.series))
 		run.Series = append(run.Series, *s)
 	}
-	return run
+	return result.Apart([]*result.Run{run})[0]
 }
 
 func isWarmUp(sample metrics.Sample) bool { return tag(sample, "phase") == "warmup" }

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,9 +137,10 @@ func (o *authstackOutput) StopWithTestError(testErr error) error {
 	return result.Write(o.stdout, run)
 }
 
+// clip keeps text to so many bytes: the status that a name ends in has a bound, and refuses longer ones.
 func clip(text string, limit int) string {
-	if len(text) > limit {
-		return text[:limit] + "…"
+	if len(text) <= limit {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
