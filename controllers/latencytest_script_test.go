@@ -47,12 +47,17 @@ func scriptLog(job, script string) string {
 		Scenarios: []result.Scenario{{Name: "Script", Iterations: 60, WarmUpIterations: 6}},
 		Generator: result.Generator{K6Version: "v1", GoVersion: "go1", GOMAXPROCS: 2, WallMicros: 60_000_000, CPUMicros: 5_000_000, MaxRSSBytes: 1 << 26},
 	}
-	for i, name := range []string{"script", "config"} {
+	// As long and as odd as a writer makes their names.
+	for _, name := range []string{"items", "[redacted]", strings.Repeat("x", 125) + "…"} {
+		run.Scenarios[0].Metric(name, result.MetricTrend).Record(1.5)
+		run.Scenarios[0].Metric(name, result.MetricGauge).Record(-2)
+	}
+	for i, name := range []string{"script", "config", "renderTime", strings.Repeat("x", 52) + "…" + result.TrendMark} {
 		histogram := result.NewHistogram()
 		for range 60 {
 			histogram.Record(20_000)
 		}
-		run.Series = append(run.Series, result.Series{Scenario: "Script", Endpoint: name, Whole: i == 0, Requests: 60, WarmUpRequests: 6, LastMicros: 59_000_000, Total: histogram})
+		run.Series = append(run.Series, result.Series{Scenario: "Script", Endpoint: name, Whole: i == 0, Own: i > 1, Requests: 60, WarmUpRequests: 6, LastMicros: 59_000_000, Total: histogram})
 	}
 	var text bytes.Buffer
 	if err := result.Write(&text, run); err != nil {
@@ -77,7 +82,9 @@ func TestScript(t *testing.T) {
 		w.script(oneScript)
 		w.ranScript()
 		w.idle = true
-		w.measure(ownScript)
+		w.measure(ownScript, func(test *v1alpha1.LatencyTest) {
+			test.Spec.Objectives = []v1alpha1.Objective{{Scenario: v1alpha1.ScenarioScript, Endpoint: "renderTime", Percentile: 95, Below: metav1.Duration{Duration: time.Second}}}
+		})
 		w.until("a Job", func() bool { return len(w.jobs()) == 1 })
 		service, config, job, policy := &corev1.Service{}, &corev1.ConfigMap{}, &batchv1.Job{}, &networkingv1.NetworkPolicy{}
 		for obj, name := range map[client.Object]string{service: "sso-authentik", config: "run-1-1", job: "run-1-1", policy: "run-1-1"} {
@@ -99,6 +106,9 @@ func TestScript(t *testing.T) {
 		g.Expect(test.Status.Scenarios).To(HaveLen(1))
 		g.Expect(test.Status.Scenarios[0].ScriptDigest).To(Equal(result.Digest([]byte(oneScript))))
 		g.Expect(test.Status.Scenarios[0].Endpoints[1].Name).To(Equal("config"))
+		g.Expect(test.Status.Objectives).To(ConsistOf(And(HaveField("Endpoint", "renderTime"), HaveField("Met", true))))
+		g.Expect(test.Status.Scenarios[0].Metrics).To(HaveLen(6))
+		g.Expect(test.Status.Scenarios[0].Metrics).To(ContainElement(And(HaveField("Name", "items"), HaveField("P50Milli", int64(1500)))))
 		g.Expect(test.Status.Guards).To(ContainElement(And(HaveField("Name", "script-unchanged"), HaveField("OK", true))))
 		conformant(t, test.Generation, test.Status.ObservedGeneration, test.Status.Conditions)
 		var policies networkingv1.NetworkPolicyList

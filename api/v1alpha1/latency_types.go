@@ -66,11 +66,12 @@ type Objective struct {
 	// +required
 	Scenario ScenarioName `json:"scenario"`
 
-	// Endpoint of the scenario that is judged, as it stands in the result. Default: the scenario's
-	// whole, for example the whole login of six requests.
+	// Endpoint of the scenario that is judged, as it stands in the result; of the scenario Script also the
+	// name of a Trend of times, new Trend(name, true). Default: the scenario's whole, for example the
+	// whole login of six requests.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?$`
 	Endpoint string `json:"endpoint,omitempty"`
 
 	// Percentile, 1 to 100; 100 is the slowest request.
@@ -120,6 +121,19 @@ type ScenarioResult struct {
 	// +kubebuilder:validation:MaxLength=71
 	ScriptDigest string `json:"scriptDigest,omitempty"`
 
+	// Metrics of the user's own script: its Counters, Rates and Gauges, and its Trends of other values than
+	// times. A Trend of times is among the endpoints.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Metrics []ScriptMetric `json:"metrics,omitempty"`
+	// MetricValuesLeftOut is how many values of the script's metrics are in no figure, because it has more
+	// than 32 metrics, or more than 16 Trends of times.
+	// +optional
+	MetricValuesLeftOut int64 `json:"metricValuesLeftOut,omitempty"`
+
 	// SustainedPerMinute is the highest of rateStepsPerMinute that was kept up.
 	// +optional
 	SustainedPerMinute int32 `json:"sustainedPerMinute,omitempty"`
@@ -137,7 +151,8 @@ type EndpointResult struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Requests that were measured (iterations, for a whole), failed ones included.
+	// Requests that were measured (iterations, for a whole; values, for a Trend of times of a user's own
+	// script), failed ones included.
 	// +required
 	Requests int64 `json:"requests"`
 
@@ -189,7 +204,7 @@ type EndpointResult struct {
 	// +optional
 	RequestsPerSecondMilli int64 `json:"requestsPerSecondMilli,omitempty"`
 
-	// Phases are the medians of the parts of a request; absent for a whole.
+	// Phases are the medians of the parts of a request; absent for a whole and for a Trend.
 	// +optional
 	Phases *Phases `json:"phases,omitempty"`
 }

@@ -86,7 +86,7 @@ func (f Figures) at(percentile int32) int64 {
 // RepeatsOf are the figures of each run, one a repeat; nil ones are left out.
 func RepeatsOf(plan *latency.Plan, runs []*result.Run) []Repeat {
 	var repeats []Repeat
-	for _, run := range runs {
+	for _, run := range result.Apart(runs) {
 		if run == nil {
 			continue
 		}

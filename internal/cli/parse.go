@@ -56,7 +56,7 @@ func parseScenarioName(text string) (v1alpha1.ScenarioName, error) {
 	return "", fmt.Errorf("there is no scenario %q; write one of %s", text, strings.Join(names, ", "))
 }
 
-var objectiveForm = regexp.MustCompile(`^([A-Za-z]+)(?:/([a-z0-9-]+))?:p([0-9]{1,3})<(.+)$`)
+var objectiveForm = regexp.MustCompile(`^([A-Za-z]+)(?:/([A-Za-z0-9_-]+))?:p([0-9]{1,3})<(.+)$`)
 
 // parseObjective reads SCENARIO[/ENDPOINT]:pN<DURATION, for example Login:p95<800ms.
 func parseObjective(text string) (v1alpha1.Objective, error) {

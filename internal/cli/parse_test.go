@@ -19,6 +19,7 @@ func TestObjectivesAreRead(t *testing.T) {
 		"a scenario's whole":              {text: "Login:p95<800ms", want: v1alpha1.Objective{Scenario: "Login", Percentile: 95, Below: metav1.Duration{Duration: 800 * time.Millisecond}}},
 		"an endpoint":                     {text: "Login/password-post:p50<0.3s", want: v1alpha1.Objective{Scenario: "Login", Endpoint: "password-post", Percentile: 50, Below: metav1.Duration{Duration: 300 * time.Millisecond}}},
 		"an endpoint of a script":         {text: "Script/search:p95<300ms", want: v1alpha1.Objective{Scenario: "Script", Endpoint: "search", Percentile: 95, Below: metav1.Duration{Duration: 300 * time.Millisecond}}},
+		"a Trend of a script":             {text: "Script/searchTime_all:p95<300ms", want: v1alpha1.Objective{Scenario: "Script", Endpoint: "searchTime_all", Percentile: 95, Below: metav1.Duration{Duration: 300 * time.Millisecond}}},
 		"in small letters and with space": {text: "forwardauth : p100 < 1s", want: v1alpha1.Objective{Scenario: "ForwardAuth", Percentile: 100, Below: metav1.Duration{Duration: time.Second}}},
 		"no duration":                     {text: "Login:p95<800", refusal: `"800" is no duration`},
 		"a duration of nothing":           {text: "Login:p95<0s", refusal: "is no duration"},

@@ -206,7 +206,7 @@ func (e *Evidence) wholes() []*result.Series {
 // requests of the run to the product, warm-up included.
 func (e *Evidence) requests() (n int64) {
 	for i := range e.Run.Series {
-		if s := &e.Run.Series[i]; !s.Whole {
+		if s := &e.Run.Series[i]; s.OfRequests() {
 			n += s.Requests + s.WarmUpRequests
 		}
 	}

@@ -14,25 +14,34 @@ const maxEndpoints = 64
 func Figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult { return figures(plan, run) }
 
 // figures are the scenarios of the plan for the status, in its order; endpoints in the order in which
-// they happen, the whole first, and any that only this installation has (a login stage of its own) last.
+// they happen, the whole first, then any that only this installation has (a login stage of its own), and
+// last the times that a user's own script told.
 func figures(plan *Plan, run *result.Run) []v1alpha1.ScenarioResult {
 	var results []v1alpha1.ScenarioResult
 	for _, s := range plan.Scenarios {
 		known := endpoints(plan.Provider, s.Name)
-		rank := func(name string) int {
-			if i := slices.IndexFunc(known, func(e endpoint) bool { return e.name == name }); i >= 0 {
+		rank := func(s *result.Series) int {
+			switch i := slices.IndexFunc(known, func(e endpoint) bool { return e.name == s.Endpoint }); {
+			case s.Own:
+				return len(known) + 1
+			case i >= 0:
 				return i
 			}
 			return len(known)
 		}
-		r := v1alpha1.ScenarioResult{Name: s.Name}
+		var series []*result.Series
 		for i := range run.Series {
 			if run.Series[i].Scenario == string(s.Name) {
-				r.Endpoints = append(r.Endpoints, endpointResult(&run.Series[i]))
+				series = append(series, &run.Series[i])
 			}
 		}
-		slices.SortStableFunc(r.Endpoints, func(a, b v1alpha1.EndpointResult) int { return rank(a.Name) - rank(b.Name) })
-		r.Endpoints = r.Endpoints[:min(len(r.Endpoints), maxEndpoints)]
+		slices.SortStableFunc(series, func(a, b *result.Series) int { return rank(a) - rank(b) })
+		r := v1alpha1.ScenarioResult{Name: s.Name}
+		for _, one := range series[:min(len(series), maxEndpoints)] {
+			r.Endpoints = append(r.Endpoints, endpointResult(one))
+		}
+		told := iterations(run, s.Name)
+		r.Metrics, r.MetricValuesLeftOut = scriptMetrics(told.Metrics), told.MetricValuesLeftOut
 		if s.Name == v1alpha1.ScenarioScript {
 			r.ScriptDigest = run.ScriptDigest
 		}
@@ -58,11 +67,27 @@ func endpointResult(s *result.Series) v1alpha1.EndpointResult {
 	if s.Intended.Count() > 0 {
 		r.IntendedP95Micros, r.IntendedP99Micros = s.Intended.PerMille(950), s.Intended.PerMille(990)
 	}
-	if !s.Whole {
+	if s.OfRequests() {
 		r.Phases = &v1alpha1.Phases{
 			DNSMicros: s.DNS.PerMille(500), ConnectMicros: s.Connect.PerMille(500), TLSMicros: s.TLS.PerMille(500),
 			WaitMicros: s.Wait.PerMille(500), ReceiveMicros: s.Receive.PerMille(500),
 		}
 	}
 	return r
+}
+
+// scriptMetrics are the metrics of a user's own script, for the status.
+func scriptMetrics(metrics []result.Metric) []v1alpha1.ScriptMetric {
+	var list []v1alpha1.ScriptMetric
+	for _, m := range metrics[:min(len(metrics), result.MaxMetrics)] {
+		r := v1alpha1.ScriptMetric{Name: m.Name, Type: v1alpha1.ScriptMetricType(m.Type), Count: m.Count, LeftOut: m.LeftOut,
+			SumMilli: m.SumMilli, TrueCount: m.True, MinMilli: m.MinMilli, MaxMilli: m.MaxMilli}
+		if h := m.Values; h.Count() > 0 {
+			r.P50Milli, r.P90Milli, r.P95Milli = h.PerMille(500), h.PerMille(900), h.PerMille(950)
+			r.P99Milli, r.P999Milli = h.PerMille(990), h.PerMille(999)
+			r.MinMilli, r.MaxMilli, r.Unsupported = h.Min(), h.Max(), result.Unsupported(h.Count())
+		}
+		list = append(list, r)
+	}
+	return list
 }

@@ -92,7 +92,7 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 	var total, failed int64
 	for i := range run.Series {
 		s := &run.Series[i]
-		if !s.Whole {
+		if s.OfRequests() {
 			total, failed = total+s.Requests, failed+s.Failed()
 		}
 		if s.Failed() > 0 && (worst == nil || s.Failed()*worst.Requests > worst.Failed()*s.Requests) {
@@ -122,25 +122,42 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 	return g
 }
 
-// samplesGuard looks at the numbers that were measured well, and says how many iterations would do.
+// samplesGuard looks at the numbers that were measured well, and says how many iterations would do. A Trend
+// of a user's own script that no objective names may have as few values as it likes.
 func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{Name: GuardSamples, OK: true}
-	note := func(title string, have, need, iterations int64) {
+	note := func(title string, have, need int64, remedy string) {
 		part := fmt.Sprintf("%s has %d of at least %d", title, have, need)
 		if have < need {
 			g.OK = false
-			part += fmt.Sprintf("; iterations: %d in spec.scenarios would do if none fails", iterations)
+			part += "; " + remedy
 		}
 		g.Detail = join(g.Detail, part)
 	}
 	for _, s := range plan.Scenarios {
-		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples, ceilDiv(minSamples, int64(plan.Repeats)))
+		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples, wouldDo(ceilDiv(minSamples, int64(plan.Repeats))))
 	}
 	for _, o := range plan.Objectives {
-		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile),
-			iterationsFor(plan.Provider, o, plan.Repeats, sampleFloor(o.Percentile)))
+		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile), samplesRemedy(plan, run, o))
 	}
 	return g
+}
+
+func wouldDo(iterations int64) string {
+	return fmt.Sprintf("iterations: %d in spec.scenarios would do if none fails", iterations)
+}
+
+// samplesRemedy says what gives an objective its samples. How often a user's own script asks for an endpoint,
+// or adds to a Trend, only the run tells.
+func samplesRemedy(plan *Plan, run *result.Run, o v1alpha1.Objective) string {
+	if o.Scenario != v1alpha1.ScenarioScript || o.Endpoint == wholeOf(plan, o.Scenario) {
+		return wouldDo(neededIterations(plan.Provider, o, plan.Repeats))
+	}
+	have, ran := count(run, o.Scenario, o.Endpoint), iterations(run, o.Scenario).Iterations
+	if have == 0 {
+		return fmt.Sprintf("no request of the script that answered has the tag endpoint %s, and no Trend of times, new Trend('%s', true), had a value", o.Endpoint, o.Endpoint)
+	}
+	return wouldDo(ceilDiv(ceilDiv(sampleFloor(o.Percentile)*ran, have), int64(plan.Repeats)))
 }
 
 func count(run *result.Run, scenario v1alpha1.ScenarioName, endpoint string) int64 {

@@ -22,6 +22,8 @@ import (
 //
 // runs[i] and ev.Jobs[i] belong to repeat i+1; a missing or nil run is one without a result.
 func Judge(plan *Plan, runs []*result.Run, ev Evidence) Outcome {
+	// So that an objective means the same in each repeat.
+	runs = result.Apart(runs)
 	out := Outcome{Merged: result.Merge(runs...)}
 	if out.Merged != nil {
 		out.Scenarios = figures(plan, out.Merged)

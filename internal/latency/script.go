@@ -159,7 +159,7 @@ func scriptProblem(run *result.Run) string {
 					"and follow no redirect to a name.", result.FailureElsewhere, f.Count, s.Endpoint)
 			}
 		}
-		if s.Whole {
+		if !s.OfRequests() {
 			continue
 		}
 		requests += s.Requests

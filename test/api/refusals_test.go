@@ -242,6 +242,8 @@ func TestLatency(t *testing.T) {
 		"a duration of a second":  {latency, `{spec: {scenarios: [{name: Login, duration: 1s}]}}`, "", "duration must be 5s to 24h"},
 		"two clocks in one test":  {latency, `{spec: {scenarios: [{name: Login, duration: 1m}, {name: ForwardAuth}]}}`, "", "needs a LatencyTest of its own"},
 		"a script":                {latency, `{spec: {scenarios: [{name: Script, script: {configMapRef: {name: a, key: b}}, duration: 1m}], objectives: [{scenario: Script, endpoint: x, percentile: 50, below: 1s}]}}`, "", ""},
+		"a Trend of a script":     {latency, `{spec: {objectives: [{scenario: Script, endpoint: render_Time2, percentile: 50, below: 1s}]}}`, "", ""},
+		"a name of two words":     {latency, `{spec: {objectives: [{scenario: Script, endpoint: render (Trend), percentile: 50, below: 1s}]}}`, "", "should match"},
 		"no script":               {latency, `{spec: {scenarios: [{name: Script}]}}`, "", "write script: {configMapRef: {name: NAME, key: KEY}}"},
 		"a script without a key":  {latency, `{spec: {scenarios: [{name: Script, script: {configMapRef: {name: a}}}]}}`, "", "spec.scenarios[0].script.configMapRef.key: Required value"},
 		"a script elsewhere":      {latency, `{spec: {scenarios: [{name: Script, script: {configMapRef: {name: a, key: b, namespace: c}}}]}}`, "", "unknown field"},
