@@ -42,7 +42,7 @@ type furtherLine struct{ What, Value string }
 // furtherOf are those of a report, each list with its title; every form shows these and no others.
 func furtherOf(r *Report) []further {
 	var list []further
-	for _, f := range []further{{"Further figures", figureLines(r)}} {
+	for _, f := range []further{{"Further figures", figureLines(r)}, {"The script's own metrics", ownMetricLines(r)}} {
 		if len(f.Lines) > 0 {
 			list = append(list, f)
 		}

@@ -45,13 +45,13 @@ type Point struct {
 	Micros   int64 `json:"micros"`
 }
 
-// plots of the wholes, and of the first endpoint of a scenario that has none.
+// plots of the wholes, of a script's own times, and of the first endpoint of a scenario that has no whole.
 func plots(scenarios []v1alpha1.ScenarioResult, run *result.Run) []Plot {
 	var list []Plot
 	for _, scenario := range scenarios {
 		for i, e := range scenario.Endpoints {
 			s := run.Find(string(scenario.Name), e.Name)
-			if s == nil || s.Total.Count() == 0 || (!s.Whole && i > 0) {
+			if s == nil || s.Total.Count() == 0 || (s.OfRequests() && i > 0) {
 				continue
 			}
 			list = append(list, Plot{

@@ -28,7 +28,9 @@ type Report struct {
 	// Scenarios is one row for each endpoint of each scenario, the whole of a scenario first.
 	Scenarios []Row `json:"scenarios"`
 	// Sustained are the scenarios whose rate rose in steps.
-	Sustained  []Sustained      `json:"sustained,omitempty"`
+	Sustained []Sustained `json:"sustained,omitempty"`
+	// OwnMetrics are those of a user's own script.
+	OwnMetrics []OwnMetrics     `json:"ownMetrics,omitempty"`
 	Objectives []Objective      `json:"objectives"`
 	Guards     []v1alpha1.Guard `json:"guards"`
 	// Baseline is how much slower each gated figure is than that of an earlier measurement; absent where
@@ -49,7 +51,7 @@ type Report struct {
 	// DurabilityNote says what a crash can take.
 	DurabilityNote string            `json:"durabilityNote,omitempty"`
 	Generator      *result.Generator `json:"generator,omitempty"`
-	// Plots are the distributions of the wholes; absent without the full histograms.
+	// Plots are the distributions of the wholes and of a script's own times; absent without the full histograms.
 	Plots []Plot `json:"plots,omitempty"`
 	// Variants and Pairs are those of a LatencyComparison; a LatencyTest has none. Scenarios are then the
 	// wholes of all variants.
@@ -104,7 +106,7 @@ type Row struct {
 	IntendedP99Micros int64 `json:"intendedP99Micros,omitempty"`
 	// BytesPerSecond of the bodies of answers; absent for a whole.
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
-	// Phases are medians; absent for a whole.
+	// Phases are medians; absent for a whole and for a Trend of times.
 	Phases *v1alpha1.Phases `json:"phases,omitempty"`
 }
 
@@ -164,7 +166,7 @@ func New(in Input) *Report {
 	if status.CompletedAt != nil {
 		r.CompletedAt = &status.CompletedAt.Time
 	}
-	r.Scenarios, r.Sustained = rowsOf(status.Scenarios), sustainedOf(status.Scenarios)
+	r.Scenarios, r.Sustained, r.OwnMetrics = rowsOf(status.Scenarios), sustainedOf(status.Scenarios), ownMetricsOf(status.Scenarios)
 	for _, o := range status.Objectives {
 		r.Objectives = append(r.Objectives, Objective{
 			Scenario: string(o.Scenario), Endpoint: o.Endpoint, Percentile: o.Percentile,

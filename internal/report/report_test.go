@@ -125,6 +125,7 @@ func TestGolden(t *testing.T) {
 		"two":           Merge(New(sample(540, false)), New(failed)),
 		"comparison":    compared(),
 		"steps":         New(rising()),
+		"script":        New(scripted(t)),
 		"baseline":      New(gated()).Against(New(sample(540, false)).earlier(), 10),
 	}
 	// A test that never got a result has neither figures nor plots.

@@ -120,11 +120,13 @@ func percentile(row Row, name string, micros int64) string {
 
 // starNote explains the star, or is empty where there is none.
 func starNote(r *Report) string {
-	for _, row := range r.Scenarios {
-		if len(row.Unsupported) > 0 {
-			return fmt.Sprintf("* Too few answers for this percentile (p95 needs %d, p99 %d, p99.9 %d): the true one may lie above the slowest that was seen.",
-				result.SamplesFor(950), result.SamplesFor(990), result.SamplesFor(999))
-		}
+	marked := slices.ContainsFunc(r.Scenarios, func(row Row) bool { return len(row.Unsupported) > 0 })
+	for _, own := range r.OwnMetrics {
+		marked = marked || slices.ContainsFunc(own.Metrics, func(m v1alpha1.ScriptMetric) bool { return len(m.Unsupported) > 0 })
+	}
+	if marked {
+		return fmt.Sprintf("* Too few answers for this percentile (p95 needs %d, p99 %d, p99.9 %d): the true one may lie above the slowest that was seen.",
+			result.SamplesFor(950), result.SamplesFor(990), result.SamplesFor(999))
 	}
 	return ""
 }
