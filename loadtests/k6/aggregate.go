@@ -161,7 +161,7 @@ func (a *aggregate) seriesOf(sample metrics.Sample) *result.Series {
 }
 
 func (a *aggregate) seriesNamed(scenario, endpoint string) *result.Series {
-	key := seriesKey{scenario: clip(scenario, 63), endpoint: clip(a.secrets.hide(endpoint), 63)}
+	key := seriesKey{scenario: a.scenarioName(scenario), endpoint: clip(a.secrets.hide(endpoint), 63)}
 	if s := a.series[key]; s != nil {
 		return s
 	}
@@ -175,8 +175,11 @@ func (a *aggregate) seriesNamed(scenario, endpoint string) *result.Series {
 	return a.series[key]
 }
 
+// scenarioName is that of a sample's tag, which a script can set to anything.
+func (a *aggregate) scenarioName(tagged string) string { return clip(a.secrets.hide(tagged), 63) }
+
 func (a *aggregate) scenario(sample metrics.Sample) *result.Scenario {
-	name := clip(tag(sample, "scenario"), 63)
+	name := a.scenarioName(tag(sample, "scenario"))
 	if _, known := a.scenarios[name]; !known && len(a.scenarios) >= maxScenarios {
 		name = overflow
 	}

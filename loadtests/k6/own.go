@@ -61,7 +61,7 @@ func (a *aggregate) addOwn(sample metrics.Sample) {
 
 // addTime counts a value of a Trend of times as the answer of an endpoint.
 func (a *aggregate) addTime(sample metrics.Sample, name string) {
-	key := seriesKey{scenario: clip(tag(sample, "scenario"), 63), endpoint: name, own: true}
+	key := seriesKey{scenario: a.scenarioName(tag(sample, "scenario")), endpoint: name, own: true}
 	s := a.series[key]
 	if s == nil {
 		if a.trends == maxTrends || len(a.series) >= maxSeries {

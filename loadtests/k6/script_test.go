@@ -218,7 +218,7 @@ import http from 'k6/http';
 import { check } from 'k6';
 import { baseURL, headers, user, wrong } from './lib/stack.js';
 import { Trend } from 'k6/metrics';
-const trend = new Trend('authstack_request', true);
+const trend = new Trend('authstack_request', true), own = new Trend('own', true), other = new Trend('other');
 export default function () {
   const secret = user().password;
   console.log(secret); console.error('it is ' + secret);
@@ -226,6 +226,9 @@ export default function () {
   http.get('http://127.0.0.3/?password=' + secret, { tags: { name: secret } });
   trend.add(1, { endpoint: 'mine', outcome: 'wrong', failure: 'wrong: ' + secret });
   check(1, { [secret + ' is it']: () => false });
+  check(1, { 'by a tag of k6': () => true }, { scenario: secret });
+  http.get(baseURL + '/', { headers, tags: { scenario: 'of ' + secret } });
+  own.add(1, { scenario: secret, phase: secret }); other.add(1, { scenario: secret + secret });
   if (__ITER % 2) throw new Error('failed with ' + secret);
   return wrong('the password was ' + secret);
 }`).must(t, 0)
