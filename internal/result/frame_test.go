@@ -186,6 +186,11 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(whole.Bytes())
+	script := Scenario{Name: "Script"}
+	for _, of := range []MetricType{MetricTrend, MetricCounter, MetricRate, MetricGauge} {
+		script.Metric("mine", of).Record(1.5)
+	}
+	f.Add([]byte(frameOf(f, &Run{Scenarios: []Scenario{script}, Series: []Series{{Scenario: "Script", Endpoint: "mine", Own: true}}})))
 	f.Add(whole.Bytes()[:whole.Len()/2])
 	f.Add([]byte("-----BEGIN AUTHSTACK RESULT v1 00 3-----\nAAAA\n-----END AUTHSTACK RESULT v1-----\n"))
 	f.Add([]byte("2026-11-21T05:00:00Z stdout F -----END AUTHSTACK RESULT "))
@@ -196,6 +201,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("Read gives %v, %v", run, err)
 		}
 		if run != nil {
+			frameOf(t, Merge(run, run))
 			frameOf(t, run)
 		}
 	})
