@@ -151,7 +151,7 @@ func wouldDo(iterations int64) string {
 // or adds to a Trend, only the run tells.
 func samplesRemedy(plan *Plan, run *result.Run, o v1alpha1.Objective) string {
 	if o.Scenario != v1alpha1.ScenarioScript || o.Endpoint == wholeOf(plan, o.Scenario) {
-		return wouldDo(neededIterations(plan.Provider, o, plan.Repeats))
+		return wouldDo(iterationsFor(plan.Provider, o, plan.Repeats, sampleFloor(o.Percentile)))
 	}
 	have, ran := count(run, o.Scenario, o.Endpoint), iterations(run, o.Scenario).Iterations
 	if have == 0 {
