@@ -50,7 +50,8 @@ func furtherOf(r *Report) []further {
 	return list
 }
 
-// figureLines are the rates that were kept up, the durations from the intended start and the bytes.
+// figureLines are the rates that were kept up, the durations from the intended start, and the bytes of Throughput, which
+// nobody asks of a login.
 func figureLines(r *Report) []furtherLine {
 	var lines []furtherLine
 	for _, s := range r.Sustained {
@@ -62,18 +63,10 @@ func figureLines(r *Report) []furtherLine {
 				"p95 " + percentile(row, "p95", row.IntendedP95Micros) + ", p99 " + percentile(row, "p99", row.IntendedP99Micros)})
 		}
 	}
-	// One line for all requests of a scenario: nearly every request has a body.
-	last := ""
 	for _, row := range r.Scenarios {
-		if row.BytesPerSecond == 0 {
-			continue
+		if row.Scenario == string(v1alpha1.ScenarioThroughput) && row.BytesPerSecond > 0 {
+			lines = append(lines, furtherLine{of(row.Variant, row.Scenario+"/"+row.Endpoint) + ", bodies of the answers", bytesWords(row.BytesPerSecond)})
 		}
-		what, value := of(row.Variant, row.Scenario)+", bodies of the answers", row.Endpoint+" "+bytesWords(row.BytesPerSecond)
-		if what == last {
-			lines[len(lines)-1].Value += ", " + value
-			continue
-		}
-		lines, last = append(lines, furtherLine{what, value}), what
 	}
 	return lines
 }

@@ -17,14 +17,12 @@ func rising() Input {
 	login := &in.Test.Status.Scenarios[0]
 	login.SustainedPerMinute, login.SustainedLimit = 120, "at 180 a minute only 71 of 90 began in time"
 	login.Endpoints[0].IntendedP95Micros, login.Endpoints[0].IntendedP99Micros = 812_000, 1_204_000
-	for i := range login.Endpoints[1:] {
-		login.Endpoints[i+1].BytesPerSecond = int64(i+1) * 700
-	}
-	for i, e := range in.Test.Status.Scenarios[1].Endpoints {
-		if e.Phases != nil {
-			in.Test.Status.Scenarios[1].Endpoints[i].BytesPerSecond = 1_204_000
-		}
-	}
+	login.Endpoints[1].BytesPerSecond = 700
+	throughput := v1alpha1.ScenarioResult{Name: v1alpha1.ScenarioThroughput}
+	throughput.Endpoints = append(throughput.Endpoints, login.Endpoints[:2]...)
+	throughput.Endpoints[0].Name, throughput.Endpoints[0].IntendedP95Micros, throughput.Endpoints[0].IntendedP99Micros = "throughput", 0, 0
+	throughput.Endpoints[1].Name, throughput.Endpoints[1].BytesPerSecond = "page", 1_204_000
+	in.Test.Status.Scenarios = append(in.Test.Status.Scenarios, throughput)
 	return in
 }
 
@@ -33,13 +31,11 @@ func TestFurtherFiguresStandOnlyWhereTheyWereMeasured(t *testing.T) {
 		report *Report
 		want   []furtherLine
 	}{
-		"a closed model without bodies has none": {New(sample(540, true)), nil},
-		"a rate in steps, the intended start, and all bodies of a scenario in a line": {New(rising()), []furtherLine{
+		"a closed model without Throughput has none": {New(sample(540, true)), nil},
+		"a rate in steps, the intended start, and the bodies of Throughput, not those of a login": {New(rising()), []furtherLine{
 			{"Login, rate that was kept up", "120 a minute; at 180 a minute only 71 of 90 began in time"},
 			{"Login/login, from the intended start", "p95 812ms, p99 1.20s*"},
-			{"Login, bodies of the answers", "identification-get 700 B/s, identification-post 1.40 kB/s, password-get 2.10 kB/s, " +
-				"password-post 2.80 kB/s, mfa-get 3.50 kB/s, login-get 4.20 kB/s"},
-			{"Dashboard, bodies of the answers", "applications-parallel 1.20 MB/s, applications-sequential 1.20 MB/s"},
+			{"Throughput/page, bodies of the answers", "1.20 MB/s"},
 		}},
 		"a comparison says of which variant": {&Report{
 			Sustained: []Sustained{{Scenario: "Login", Variant: "nvme", PerMinute: 240}, {Scenario: "Login", Variant: "ceph", Limit: "at 60 a minute 3 of 30 failed"}},

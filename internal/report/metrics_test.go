@@ -37,7 +37,7 @@ func scripted(t *testing.T) Input {
 	run.Sort()
 
 	test := in.Test
-	test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioScript, Script: &v1alpha1.ScriptSource{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "mine", Key: "script.js"}}}}
+	test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioScript, Iterations: new(int32(60)), Script: &v1alpha1.ScriptSource{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "mine", Key: "script.js"}}}}
 	test.Spec.Objectives = []v1alpha1.Objective{{Scenario: v1alpha1.ScenarioScript, Endpoint: "renderTime", Percentile: 95, Below: metav1.Duration{Duration: 2 * time.Second}}}
 	plan, err := latency.Resolve(test, in.Stack)
 	if err != nil {

@@ -75,6 +75,7 @@ func sample(median float64, double bool) Input {
 	test.Spec.StackRef.Name = "demo"
 	stack := &v1alpha1.AuthStack{}
 	stack.Spec.Authentik = &v1alpha1.AuthentikSpec{Version: "2025.12.4"}
+	test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioLogin, Iterations: new(int32(60))}, {Name: v1alpha1.ScenarioDashboard, Iterations: new(int32(61))}}
 	test.Spec.Objectives = []v1alpha1.Objective{
 		{Scenario: v1alpha1.ScenarioLogin, Percentile: 95, Below: metav1.Duration{Duration: 800 * time.Millisecond}},
 		{Scenario: v1alpha1.ScenarioDashboard, Percentile: 95, Below: metav1.Duration{Duration: 2 * time.Second}},

@@ -94,6 +94,9 @@ func measured(o Objective) string {
 	if o.MeasuredMicros == 0 {
 		return "not measured"
 	}
+	if o.CISample == "" && o.Percentile < 100 {
+		return duration(o.MeasuredMicros) + " (too few answers for an interval)"
+	}
 	if o.CISample == "" {
 		return duration(o.MeasuredMicros)
 	}
