@@ -201,6 +201,21 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 		iterations, given = int32(float64(*s.RatePerMinute)*s.Duration.Minutes())-warmUp, true
 		out.Duration = nil
 	}
+	iterations, err := p.enoughFor(s, iterations, given)
+	if err != nil {
+		return s, err
+	}
+	if s.RatePerMinute == nil && users > iterations {
+		return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, iterations)
+	}
+	iterations = p.share(iterations)
+	out.Iterations = &iterations
+	return out, p.fitsTimeout(out)
+}
+
+// enoughFor is the number of iterations with which every objective of the scenario can be judged; one that was given is refused
+// where it is too small for that.
+func (p *Plan) enoughFor(s v1alpha1.Scenario, iterations int32, given bool) (int32, error) {
 	for _, o := range p.Objectives {
 		if o.Scenario != s.Name {
 			continue
@@ -213,16 +228,11 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 				iterations = int32(min(wanted+wanted/20, 1_000_000))
 			}
 		case int64(iterations) < needed:
-			return s, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and spec.scenarios has %d; write iterations: %d or a lower percentile",
+			return 0, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and spec.scenarios has %d; write iterations: %d or a lower percentile",
 				o.Percentile, o.Scenario, o.Endpoint, needed, iterations, needed)
 		}
 	}
-	if s.RatePerMinute == nil && users > iterations {
-		return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, iterations)
-	}
-	iterations = p.share(iterations)
-	out.Iterations = &iterations
-	return out, p.fitsTimeout(out)
+	return iterations, nil
 }
 
 // share rounds a number up to one that the Pods of the generator can share equally.
