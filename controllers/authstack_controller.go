@@ -73,6 +73,7 @@ type AuthStackReconciler struct {
 	applier  *kube.Applier
 	analyses *analyses
 	commits  *commits
+	silences silences
 	zalando  *zalandoWatch
 }
 

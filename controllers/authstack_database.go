@@ -32,7 +32,9 @@ func (r *AuthStackReconciler) askDatabase(ctx context.Context, s *scope) bool {
 	}
 	database, err := r.Database.Observe(ctx, *target)
 	if err != nil {
-		s.facts.DatabaseError, s.facts.DatabaseStandsStill = s.redactor.Text(err.Error()), errors.Is(err, facts.ErrStandsStill)
+		var answer *facts.ServerError
+		s.facts.DatabaseError = s.redactor.Text(err.Error())
+		s.facts.DatabaseStandsStill, s.facts.DatabaseRefuses = errors.Is(err, facts.ErrStandsStill), errors.As(err, &answer)
 		return true
 	}
 	s.facts.Database = database
@@ -64,13 +66,17 @@ func (r *AuthStackReconciler) databaseStandsStill(ctx context.Context, s *scope,
 	if s.facts.MigratedVersion == "" || s.facts.Secrets[s.plan.Status.Database.SecretName] == nil {
 		return false
 	}
-	pod, err := r.databasePod(ctx, s.stack)
-	if err != nil || pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
-		return false
-	}
-	target.Host = pod.Status.PodIP
-	_, err = r.Database.Observe(ctx, target)
-	return errors.Is(err, facts.ErrStandsStill)
+	return r.silences.ask(s.stack.UID, s.now, func() bool {
+		pod, err := r.databasePod(ctx, s.stack)
+		if err != nil || pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+			return false
+		}
+		target.Host = pod.Status.PodIP
+		ctx, cancel := context.WithTimeout(ctx, silencePatience)
+		defer cancel()
+		_, err = r.Database.Observe(ctx, target)
+		return errors.Is(err, facts.ErrStandsStill)
+	})
 }
 
 // tune brings the settings of the product's role about and has statistics gathered.

@@ -122,6 +122,14 @@ func (r *LatencyTestReconciler) store(ctx context.Context, t *run, merged *resul
 	if err := report.WriteJSON(&page, made); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
+	if page.Len() > resultLimit {
+		// Better without its drawings than not at all.
+		made.Plots = nil
+		page.Reset()
+		if err := report.WriteJSON(&page, made); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
 	data := map[string]string{"report.json": page.String()}
 	if merged != nil {
 		if err := result.Write(&text, merged); err != nil {

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -302,5 +303,17 @@ func TestDatabaseEdge(t *testing.T) {
 		_, err = database.Observe(ctx, mute)
 		g.Expect(err).To(MatchError(ContainSubstring("connection refused")))
 		g.Expect(err).NotTo(MatchError(facts.ErrStandsStill), "a port that nobody listens on says nothing of a hang")
+		nobody := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+		}
+		_, err = (&sqlclient.Client{Timeout: 200 * time.Millisecond, Dial: nobody}).Observe(ctx, mute)
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(err).NotTo(MatchError(facts.ErrStandsStill), "nor does an address that nobody answers at")
+		wrong := target
+		wrong.Password = "wrong"
+		_, err = database.Observe(ctx, wrong)
+		var refused *facts.ServerError
+		g.Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
 	})
 }

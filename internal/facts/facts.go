@@ -11,6 +11,15 @@ import (
 // still. One that is starting or overloaded by clients answers, with an error.
 var ErrStandsStill = errors.New("it takes connections and gives no answer in time")
 
+// ServerError is an answer of PostgreSQL that says no: whoever gives it does not stand still.
+type ServerError struct {
+	Message string
+	// Code is the SQLSTATE.
+	Code string
+}
+
+func (e *ServerError) Error() string { return e.Message + " (SQLSTATE " + e.Code + ")" }
+
 // Stack is everything that is known about one AuthStack at one moment.
 type Stack struct {
 	// StorageClasses of the cluster.
@@ -37,6 +46,8 @@ type Stack struct {
 	Database *Database
 	// DatabaseError is why it did not answer, without anything secret.
 	DatabaseError string
+	// DatabaseRefuses is whether it answered with an error (ServerError).
+	DatabaseRefuses bool
 	// DatabaseStandsStill is whether it took a connection and said nothing (ErrStandsStill).
 	DatabaseStandsStill bool
 	// CommitHangsSince is when a commit began that has not come back yet, though its time is over; zero

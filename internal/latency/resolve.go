@@ -201,21 +201,26 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 		iterations, given = int32(float64(*s.RatePerMinute)*s.Duration.Minutes())-warmUp, true
 		out.Duration = nil
 	}
-	iterations, err := p.enoughFor(s, iterations, given)
-	if err != nil {
-		return s, err
+	// Where there is no time for an interval there may be for a verdict.
+	for _, samples := range []func(int32) int64{p.samplesForInterval, sampleFloor} {
+		enough, err := p.enoughFor(s, iterations, given, samples)
+		if err != nil {
+			return s, err
+		}
+		if s.RatePerMinute == nil && users > enough {
+			return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, enough)
+		}
+		out.Iterations = ptr(p.share(enough))
+		if p.fitsTimeout(out) == nil {
+			break
+		}
 	}
-	if s.RatePerMinute == nil && users > iterations {
-		return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, iterations)
-	}
-	iterations = p.share(iterations)
-	out.Iterations = &iterations
 	return out, p.fitsTimeout(out)
 }
 
-// enoughFor is the number of iterations with which every objective of the scenario can be judged; one that was given is refused
-// where it is too small for that.
-func (p *Plan) enoughFor(s v1alpha1.Scenario, iterations int32, given bool) (int32, error) {
+// enoughFor is the number of iterations that gives every objective of the scenario so many samples as its percentile asks for;
+// one that was given is kept, and refused where the percentile cannot even be read from it.
+func (p *Plan) enoughFor(s v1alpha1.Scenario, iterations int32, given bool, samples func(percentile int32) int64) (int32, error) {
 	for _, o := range p.Objectives {
 		if o.Scenario != s.Name {
 			continue
@@ -223,7 +228,7 @@ func (p *Plan) enoughFor(s v1alpha1.Scenario, iterations int32, given bool) (int
 		needed := iterationsFor(p.Provider, o, p.Repeats, sampleFloor(o.Percentile))
 		switch {
 		case !given:
-			if wanted := iterationsFor(p.Provider, o, p.Repeats, p.samplesForInterval(o.Percentile)); int64(iterations) < wanted {
+			if wanted := iterationsFor(p.Provider, o, p.Repeats, samples(o.Percentile)); int64(iterations) < wanted {
 				// A twentieth more, so that a few failed requests do not make the run worthless.
 				iterations = int32(min(wanted+wanted/20, 1_000_000))
 			}

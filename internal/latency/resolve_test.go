@@ -109,6 +109,10 @@ func TestResolve(t *testing.T) {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Login", "", 100, time.Second)}},
 			want: "Login 60+12×1", objectives: "Login/login",
 		},
+		"an interval that there is no time for is left out": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RatePerMinute: ptr(int32(6))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 95, time.Second)}},
+			want: "Login 60+12×1 at 6", objectives: "Login/login",
+		},
 		"two repeats share the samples of an interval": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Repeats: ptr(int32(2)), Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
 			want: "Login 193+12×1", objectives: "Login/login",

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -88,5 +89,25 @@ func TestATrendOfTimesIsAnEndpointOfTheReport(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"script", "search", "renderTime"}, {"script", "renderTime"}}, [][]string{rows, drawn}); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestOnlySoManyOfAScriptsTimesAreDrawn(t *testing.T) {
+	in := scripted(t)
+	own := in.Run.Find("Script", "renderTime")
+	for i := range 40 {
+		further := *own
+		further.Endpoint = fmt.Sprintf("page%d", i)
+		in.Run.Series = append(in.Run.Series, further)
+		in.Test.Status.Scenarios[0].Endpoints = append(in.Test.Status.Scenarios[0].Endpoints, v1alpha1.EndpointResult{Name: further.Endpoint, Requests: 60})
+	}
+	drawn := 0
+	for _, p := range New(in).Plots {
+		if p.Endpoint != "script" {
+			drawn++
+		}
+	}
+	if drawn != maxOwnPlots {
+		t.Errorf("%d of 41 are drawn", drawn)
 	}
 }

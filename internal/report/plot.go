@@ -45,14 +45,24 @@ type Point struct {
 	Micros   int64 `json:"micros"`
 }
 
+// maxOwnPlots is how many of a script's own times are drawn: each takes about 22 kB of a report, and Pods and repeats of one
+// script may have met more of them together than one of them keeps.
+const maxOwnPlots = 16
+
 // plots of the wholes, of a script's own times, and of the first endpoint of a scenario that has no whole.
 func plots(scenarios []v1alpha1.ScenarioResult, run *result.Run) []Plot {
 	var list []Plot
+	own := 0
 	for _, scenario := range scenarios {
 		for i, e := range scenario.Endpoints {
 			s := run.Find(string(scenario.Name), e.Name)
 			if s == nil || s.Total.Count() == 0 || (s.OfRequests() && i > 0) {
 				continue
+			}
+			if s.Own {
+				if own++; own > maxOwnPlots {
+					continue
+				}
 			}
 			list = append(list, Plot{
 				Scenario: string(scenario.Name), Endpoint: e.Name, Count: s.Total.Count(),

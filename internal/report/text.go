@@ -95,7 +95,7 @@ func measured(o Objective) string {
 		return "not measured"
 	}
 	if o.CISample == "" && o.Percentile < 100 {
-		return duration(o.MeasuredMicros) + " (too few answers for an interval)"
+		return duration(o.MeasuredMicros) + " (no interval)"
 	}
 	if o.CISample == "" {
 		return duration(o.MeasuredMicros)

@@ -191,6 +191,7 @@ func FuzzRead(f *testing.F) {
 		script.Metric("mine", of).Record(1.5)
 	}
 	f.Add([]byte(frameOf(f, &Run{Scenarios: []Scenario{script}, Series: []Series{{Scenario: "Script", Endpoint: "mine", Own: true}}})))
+	f.Add([]byte(frameOf(f, &Run{Scenarios: []Scenario{{Name: "Script", Metrics: []Metric{{Name: "mine", Type: MetricCounter, Count: 1 << 62}}}}})))
 	f.Add(whole.Bytes()[:whole.Len()/2])
 	f.Add([]byte("-----BEGIN AUTHSTACK RESULT v1 00 3-----\nAAAA\n-----END AUTHSTACK RESULT v1-----\n"))
 	f.Add([]byte("2026-11-21T05:00:00Z stdout F -----END AUTHSTACK RESULT "))

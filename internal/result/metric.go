@@ -10,6 +10,9 @@ import (
 // MaxMetrics is how many metrics of the user's own a scenario keeps; values of further ones are only counted.
 const MaxMetrics = 32
 
+// MaxMetricName is about the longest name that k6 takes for a metric, in bytes.
+const MaxMetricName = 128
+
 // MetricType is the type of a metric in k6.
 type MetricType string
 
@@ -110,6 +113,8 @@ func (m *Metric) validate() error {
 	switch {
 	case !slices.Contains([]MetricType{MetricTrend, MetricCounter, MetricRate, MetricGauge}, m.Type):
 		return broken(fmt.Sprintf("is a %.32q", m.Type))
+	case len(m.Name) > MaxMetricName:
+		return broken("has a name that k6 does not take")
 	case m.Count < 0 || m.LeftOut < 0 || m.LeftOut > m.Count:
 		return broken(fmt.Sprintf("has %d values and leaves out %d", m.Count, m.LeftOut))
 	case m.Type == MetricTrend && m.Values.Count() != m.held(), m.Type != MetricTrend && m.Values != nil:

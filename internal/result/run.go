@@ -211,3 +211,32 @@ func (r *Run) validate() error {
 	}
 	return nil
 }
+
+// maxCount is more of anything than a run can make, and so little that the counts of many runs can be added.
+const maxCount = 1 << 40
+
+// plausible refuses counts that no run has: with those of others they might not fit into an int64 any more.
+func (r *Run) plausible() error {
+	largest := int64(0)
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		largest = max(largest, s.Iterations, s.WarmUpIterations, s.DroppedIterations, s.MetricValuesLeftOut)
+		for j := range s.Metrics {
+			largest = max(largest, s.Metrics[j].Count)
+		}
+		for j := range s.Checks {
+			largest = max(largest, s.Checks[j].Passed, s.Checks[j].Failed)
+		}
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		largest = max(largest, s.Requests, s.WarmUpRequests)
+		for _, f := range s.Failures {
+			largest = max(largest, f.Count)
+		}
+	}
+	if largest > maxCount {
+		return fmt.Errorf("%w: it counts %d of something, which no run can have made", ErrCorrupt, largest)
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,20 +58,22 @@ func (c *Client) Connect(ctx context.Context, target stack.DatabaseTarget) (*Ses
 		config.DialFunc = c.Dial
 		config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
+	// What pgx says of a time that ran out does not say in which step.
+	var taken atomic.Bool
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		taken.Store(err == nil)
+		return conn, err
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil && taken.Load() && pgconn.Timeout(err) {
+		return nil, facts.ErrStandsStill
+	}
 	if err != nil {
-		return nil, connectError(err)
+		return nil, plain(err)
 	}
 	return &Session{conn: conn, role: target.User, name: target.Database}, nil
-}
-
-// connectError is why there is no connection: ErrStandsStill where the server took one and said nothing.
-func connectError(err error) error {
-	var network *net.OpError
-	if pgconn.Timeout(err) && (!errors.As(err, &network) || network.Op != "dial") {
-		return facts.ErrStandsStill
-	}
-	return plain(err)
 }
 
 func (c *Client) timeout() time.Duration {
@@ -97,6 +100,10 @@ func (s *Session) Observe(ctx context.Context) (*facts.Database, error) {
 	db := &facts.Database{Settings: map[string]facts.Setting{}, RoleSettings: map[string]string{}}
 	err := s.conn.QueryRow(ctx, `SELECT current_setting('server_version'), pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()`).
 		Scan(&db.Version, &db.Encoding)
+	if pgconn.Timeout(err) {
+		// Nothing that this asks for can be locked.
+		return nil, facts.ErrStandsStill
+	}
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -228,7 +235,7 @@ func plain(err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) {
-		return fmt.Errorf("%s (SQLSTATE %s)", answer.Message, answer.Code)
+		return &facts.ServerError{Message: answer.Message, Code: answer.Code}
 	}
 	var lookup *net.DNSError
 	if errors.As(err, &lookup) {

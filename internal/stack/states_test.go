@@ -84,6 +84,14 @@ func TestStates(t *testing.T) {
 			probeHung(in, time.Minute)
 			in.Facts.Workloads["sso-postgres"] = unready
 		}, database, v1alpha1.ReasonStorageHangs, false, "does not answer, and the storage probe found it hanging at ", false},
+		"Zalando's Pods stand still, and a probe has just found why": {zalando, func(in *stack.Input) {
+			probeHung(in, time.Minute)
+			in.Facts.DatabaseStandsStill = true
+		}, database, v1alpha1.ReasonStorageHangs, false, "takes connections and gives no answer, and the storage probe found it hanging at ", false},
+		"a probe has found a hang, and PostgreSQL refuses": {smallest, func(in *stack.Input) {
+			probeHung(in, time.Minute)
+			in.Facts.DatabaseError, in.Facts.DatabaseRefuses = "password authentication failed (SQLSTATE 28P01)", true
+		}, database, v1alpha1.ReasonDatabaseUnreachable, false, "28P01", false},
 		"what a probe found before the database was last well says nothing of now": {smallest, func(in *stack.Input) {
 			probeHung(in, time.Hour)
 			in.Facts.DatabaseStandsStill = true

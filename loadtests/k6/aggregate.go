@@ -5,6 +5,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -161,7 +162,8 @@ func (a *aggregate) seriesOf(sample metrics.Sample) *result.Series {
 }
 
 func (a *aggregate) seriesNamed(scenario, endpoint string) *result.Series {
-	key := seriesKey{scenario: a.scenarioName(scenario), endpoint: clip(a.secrets.hide(endpoint), 63)}
+	// The mark is that of a Trend beside an endpoint of its name.
+	key := seriesKey{scenario: a.scenarioName(scenario), endpoint: clip(strings.TrimSuffix(a.secrets.hide(endpoint), result.TrendMark), 63)}
 	if s := a.series[key]; s != nil {
 		return s
 	}

@@ -19,9 +19,6 @@ const maxTrends = 16
 // maxTrendName is the longest name of such an endpoint, so that result.TrendMark fits behind it.
 const maxTrendName = 63 - len(result.TrendMark)
 
-// maxMetricName is k6's own bound for the name of a metric, nearly.
-const maxMetricName = 128
-
 // builtin are the names of k6's own metrics.
 var builtin = func() map[string]bool {
 	names, registry := map[string]bool{}, metrics.NewRegistry()
@@ -52,7 +49,7 @@ func (a *aggregate) addOwn(sample metrics.Sample) {
 		return
 	}
 	s := a.scenario(sample)
-	if m := s.Metric(clip(name, maxMetricName), metricTypes[sample.Metric.Type]); m != nil {
+	if m := s.Metric(clip(name, result.MaxMetricName), metricTypes[sample.Metric.Type]); m != nil {
 		m.Record(sample.Value)
 	} else {
 		s.MetricValuesLeftOut++

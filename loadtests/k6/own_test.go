@@ -155,7 +155,15 @@ func TestOwnMetricsAreBounded(t *testing.T) {
 	if len(read.Series) != maxSeries+1 {
 		t.Errorf("%d endpoints", len(read.Series))
 	}
-	if m := s.Metrics[0]; len(m.Name) > maxMetricName || m.Count != 12_001 || m.LeftOut < 1 || m.Values.Count() != m.Count-m.LeftOut {
+	if m := s.Metrics[0]; len(m.Name) > result.MaxMetricName || m.Count != 12_001 || m.LeftOut < 1 || m.Values.Count() != m.Count-m.LeftOut {
 		t.Errorf("%d values, %d left out", m.Count, m.LeftOut)
+	}
+}
+
+// A request that a script records itself can have any name, and must not be added to a Trend's values.
+func TestNoEndpointIsNamedAsATrendIs(t *testing.T) {
+	a := newAggregate(time.Now(), secrets{})
+	if s := a.seriesNamed("Script", "search"+result.TrendMark); s.Endpoint != "search" || s.Own {
+		t.Errorf("it is counted as %q", s.Endpoint)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"authstack.dev/authstack/internal/result"
 )
 
-// endpointForm is what an objective can name; no URL has it.
-var endpointForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+// endpointForm is what an objective can name (api/v1alpha1, Objective.endpoint); no URL has it.
+var endpointForm = regexp.MustCompile(`^[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?$`)
 
 // untagged is the endpoint of requests that no tag names.
 const untagged = "request"

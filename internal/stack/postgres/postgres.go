@@ -187,7 +187,7 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 	if err != nil {
 		return Result{}, fmt.Errorf("planning the %s database: %w", p.Provider(), err)
 	}
-	if hung := hangs(in, cmp.Or(stored.ClassName, "unknown"), result.State.Ready); hung.Reason != "" && !result.State.Stalled {
+	if hung := hangs(in, cmp.Or(stored.ClassName, "unknown")); hung.Reason != "" && !result.State.Stalled {
 		result.State = hung
 	} else if result.State.Ready {
 		result.State = answered(in, p.product, p.Name())
@@ -196,8 +196,7 @@ func (p *Plan) Plan(in part.Input, stored storage.Result, settings tuning.Result
 }
 
 // hangs is the state of a database that waits for its storage, or is likely to; without a reason where nothing says so.
-// Ready is whether its Pods are.
-func hangs(in part.Input, class string, ready bool) part.State {
+func hangs(in part.Input, class string) part.State {
 	const consequence = "; until the storage writes again nobody can log in, and what was committed before is safe; on Ceph look at ceph status: are enough OSDs up?"
 	if since := in.Facts.CommitHangsSince; !since.IsZero() {
 		return part.Waiting(v1alpha1.ReasonStorageHangs,
@@ -207,7 +206,8 @@ func hangs(in part.Input, class string, ready bool) part.State {
 	if !in.Facts.DatabaseStandsStill {
 		silent = "PostgreSQL does not answer"
 	}
-	if at := probeHung(in); !at.IsZero() && in.Facts.Database == nil && (in.Facts.DatabaseError != "" || !ready && in.Facts.MigratedVersion != "") {
+	gone := in.Facts.Database == nil && !in.Facts.DatabaseRefuses && in.Facts.MigratedVersion != ""
+	if at := probeHung(in); !at.IsZero() && gone {
 		return part.Waiting(v1alpha1.ReasonStorageHangs, fmt.Sprintf("the storage of PostgreSQL (StorageClass %s) hangs: %s, and the storage probe found it hanging at %s",
 			class, silent, at.UTC().Format(time.RFC3339))+consequence)
 	}
@@ -218,10 +218,11 @@ func hangs(in part.Input, class string, ready bool) part.State {
 		"as they do where the storage (StorageClass %s) hangs; on Ceph look at ceph status: are enough OSDs up? Else at the node: has it processor time left?", silent, class))
 }
 
-// recently is how long before the database went a probe may have found that the storage hangs, to speak of the same.
-const recently = 10 * time.Minute
+// recently is how long before the database went a probe may have found that the storage hangs, to speak of the same: Pods
+// take a minute or two to be called unready.
+const recently = 3 * time.Minute
 
-// probeHung is when the storage probe found that the storage hangs, zero where it did not, or before the database was last well.
+// probeHung is when the storage probe found that the storage hangs, zero where it did not, or longer ago than that.
 func probeHung(in part.Input) time.Time {
 	stored := in.Stack.Status.Storage
 	if stored == nil || stored.Probe == nil || stored.Probe.CompletedAt == nil ||
