@@ -138,8 +138,14 @@ func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *bat
 		out.LogError = errors.New("a Pod of the Job is gone")
 		return out, nil, false, nil
 	}
+	taking, err := r.stackPods(ctx, t)
+	if err != nil {
+		return out, nil, false, err
+	}
+	names := nodesOf(taking)
 	var runs []*result.Run
 	for _, pod := range pods {
+		names = append(names, pod.Spec.NodeName)
 		run, patience := r.podOutcome(ctx, pod, &out)
 		if run == nil {
 			// One part of the load without a result makes the rest worthless.
@@ -147,6 +153,7 @@ func (r *LatencyTestReconciler) jobOutcome(ctx context.Context, t *run, job *bat
 		}
 		runs = append(runs, run)
 	}
+	out.Nodes = r.nodes(ctx, names)
 	return out, result.MergePods(runs...), false, nil
 }
 
@@ -238,7 +245,7 @@ func (r *LatencyTestReconciler) stackPods(ctx context.Context, t *run) ([]latenc
 }
 
 func podState(pod *corev1.Pod) latency.PodState {
-	state := latency.PodState{Name: pod.Name, UID: string(pod.UID), Role: pod.Labels["spilo-role"]}
+	state := latency.PodState{Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Role: pod.Labels["spilo-role"]}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			state.Ready, state.ReadySince = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.UTC()

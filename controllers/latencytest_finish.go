@@ -28,7 +28,7 @@ func resultName(test string) string { return test + "-result" }
 
 // judge says what the repeats are worth.
 func (r *LatencyTestReconciler) judge(ctx context.Context, t *run, repeats []*repeat) kube.Outcome {
-	evidence := latency.Evidence{PodsBefore: t.seen.Pods, GenerationBefore: t.seen.Generation, GenerationAfter: t.stack.Generation}
+	evidence := latency.Evidence{PodsBefore: t.seen.Pods, NodesBefore: t.seen.Nodes, GenerationBefore: t.seen.Generation, GenerationAfter: t.stack.Generation}
 	runs := make([]*result.Run, 0, len(repeats))
 	for _, one := range repeats {
 		evidence.Jobs, runs = append(evidence.Jobs, one.outcome), append(runs, one.found)

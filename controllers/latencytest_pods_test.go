@@ -1,14 +1,17 @@
 package controllers
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/latency"
 )
 
 func TestSeveralGeneratorPods(t *testing.T) {
@@ -38,4 +41,19 @@ func TestSeveralGeneratorPods(t *testing.T) {
 		g.Expect(w.verdict()).To(Equal(v1alpha1.VerdictError))
 		g.Expect(w.describe()).To(ContainSubstring("killed for want of memory"))
 	})
+}
+
+func TestNodesAreReadOnceEach(t *testing.T) {
+	g, w := NewWithT(t), newWorld(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "short-of-memory"}}
+	w.must(server.Create(t.Context(), node))
+	t.Cleanup(func() { _ = server.Delete(context.Background(), node) })
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
+	}
+	w.must(server.Status().Update(t.Context(), node))
+	g.Expect(w.tests.nodes(t.Context(), []string{"short-of-memory", "", "gone", "short-of-memory"})).To(Equal([]latency.NodeState{
+		{Name: "gone", Unknown: true}, {Name: "short-of-memory", Pressure: []string{"MemoryPressure"}}}))
 }

@@ -29,10 +29,11 @@ const observedAnnotation = "authstack.dev/observed"
 
 // before is what was seen before the run.
 type before struct {
-	Generation int64              `json:"generation"`
-	Pods       []latency.PodState `json:"pods"`
-	StartedAt  time.Time          `json:"startedAt"`
-	Subject    v1alpha1.Subject   `json:"subject"`
+	Generation int64               `json:"generation"`
+	Pods       []latency.PodState  `json:"pods"`
+	Nodes      []latency.NodeState `json:"nodes,omitempty"`
+	StartedAt  time.Time           `json:"startedAt"`
+	Subject    v1alpha1.Subject    `json:"subject"`
 	// Database is what it had counted; nil where it did not tell.
 	Database *facts.DatabaseSample `json:"database,omitempty"`
 }

@@ -151,6 +151,7 @@ func (r *LatencyTestReconciler) observe(ctx context.Context, t *run, job *batchv
 	if seen.Pods, err = r.stackPods(ctx, t); err != nil {
 		return err
 	}
+	seen.Nodes = r.nodes(ctx, nodesOf(seen.Pods))
 	note, err := json.Marshal(seen)
 	if err != nil {
 		return err

@@ -18,6 +18,8 @@ type Evidence struct {
 	// PodsBefore are the identity provider's Pods just before the first Job, PodsAfter just after
 	// the last one ended.
 	PodsBefore, PodsAfter []PodState
+	// NodesBefore are the nodes of those Pods just before the first Job.
+	NodesBefore []NodeState
 	// GenerationBefore and GenerationAfter are metadata.generation of the AuthStack.
 	GenerationBefore, GenerationAfter int64
 	// ScriptDigest is that of the user's own script in its ConfigMap at the end, empty where it is gone or
@@ -42,6 +44,8 @@ type JobOutcome struct {
 	Said string
 	// Observed is whether the operator asked the database for its counters right before the Job.
 	Observed bool
+	// Nodes are those of the stack's Pods and of k6's, just after the Job had ended.
+	Nodes []NodeState
 	// DeadlineExceeded is whether the Job ran into its activeDeadlineSeconds.
 	DeadlineExceeded bool
 	// LogError is the error of reading the log or the result in it (result.ErrNoResult and so on), or nil.
@@ -51,6 +55,8 @@ type JobOutcome struct {
 // PodState is a Pod of the stack at one moment.
 type PodState struct {
 	Name, UID string
+	// Node that it runs on.
+	Node string
 	// Image as the status reports it (imageID where there is one) of its containers, joined by commas.
 	Image string
 	// Role of a database Pod as Patroni labels it (master, replica): a switchover restarts nothing and
@@ -61,6 +67,16 @@ type PodState struct {
 	Ready        bool
 	// ReadySince is when it last became ready or ceased to be; zero where it is not known.
 	ReadySince time.Time
+}
+
+// NodeState is a node that takes part in a measurement, at one moment.
+type NodeState struct {
+	Name string `json:"name"`
+	// Pressure are those of its conditions MemoryPressure, DiskPressure and PIDPressure that are true: the kubelet reclaims
+	// what it can there, and evicts Pods.
+	Pressure []string `json:"pressure,omitempty"`
+	// Unknown is whether it could not be read.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Outcome is what the runs are worth.

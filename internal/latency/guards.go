@@ -33,6 +33,9 @@ const (
 	GuardPodsReady = "pods-ready"
 	// GuardStackUnchanged: the spec of the stack did not change.
 	GuardStackUnchanged = "stack-unchanged"
+	// GuardNodePressure: no node of the stack or of the generator was short of memory, disk or process ids before the run or
+	// after a repeat.
+	GuardNodePressure = "node-pressure"
 	// GuardObserver: the repeats that began right after the operator had asked the database for its counters
 	// are not shown to be more than 5 % slower than the others.
 	GuardObserver = "observer-effect"
@@ -55,7 +58,7 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
 	}
 	if !ev.Outside {
-		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev), observerGuard(plan, runs, ev))
+		list = append(list, podsUnchangedGuard(ev), podsReadyGuard(ev), stackUnchangedGuard(ev), nodePressureGuard(ev), observerGuard(plan, runs, ev))
 	}
 	if plan.Script() != nil && !ev.Outside {
 		list = append(list, scriptGuard(runs, ev))
@@ -71,7 +74,7 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 
 // chance are the guards that a run may violate by chance, so that another run is worth its time. What
 // the others find, the same spec finds again.
-var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged, GuardScriptUnchanged}
+var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged, GuardNodePressure, GuardScriptUnchanged}
 
 // MostVoided is how many runs of a test may be voided and repeated; the next one counts, whatever it is.
 const MostVoided = 2

@@ -31,7 +31,7 @@ func goodEvidence() Evidence {
 	pods := func() []PodState {
 		return []PodState{{Name: "server-a", UID: "a", Image: "x@sha256:1", Ready: true}, {Name: "server-b", UID: "b", Image: "x@sha256:1", Ready: true}}
 	}
-	return Evidence{Jobs: []JobOutcome{{Name: "demo-1-1", ExitCode: ptr(int32(0))}}, PodsBefore: pods(), PodsAfter: pods(), GenerationBefore: 3, GenerationAfter: 3}
+	return Evidence{Jobs: []JobOutcome{{Name: "demo-1-1", ExitCode: ptr(int32(0))}}, PodsBefore: pods(), PodsAfter: pods(), NodesBefore: []NodeState{{Name: "node-1"}}, GenerationBefore: 3, GenerationAfter: 3}
 }
 
 // fail turns n of the requests of each series into failures of a kind.
@@ -313,6 +313,21 @@ func TestJudge(t *testing.T) {
 		"a repeat was not run": {
 			change: func(plan *Plan, _ **result.Run, _ *Evidence) { plan.Repeats = 2 },
 			want:   "Error", says: "Repeat 2 of 2 was not run.",
+		},
+		"a node was short of memory after the repeat": {
+			change: func(_ *Plan, _ **result.Run, ev *Evidence) {
+				ev.Jobs[0].Nodes = []NodeState{{Name: "node-1", Pressure: []string{"MemoryPressure", "DiskPressure"}}, {Name: "node-2", Unknown: true}}
+			},
+			want: "Inconclusive", says: "node node-1 had MemoryPressure and DiskPressure after repeat 1", violated: GuardNodePressure,
+		},
+		"a node was short of process ids before the run": {
+			change: func(_ *Plan, _ **result.Run, ev *Evidence) { ev.NodesBefore[0].Pressure = []string{"PIDPressure"} },
+			want:   "Inconclusive", says: "node node-1 had PIDPressure before the run", violated: GuardNodePressure,
+		},
+		"nodes that the operator may not read void nothing": {
+			below:  800 * time.Millisecond,
+			change: func(_ *Plan, _ **result.Run, ev *Evidence) { ev.NodesBefore[0].Unknown = true },
+			want:   "Passed", says: "below 800ms",
 		},
 		"nothing is there at all": {
 			change: func(plan *Plan, run **result.Run, ev *Evidence) { plan.Repeats = 0; *run = nil; *ev = Evidence{} },

@@ -11,12 +11,13 @@ import (
 // keptOutcome is a JobOutcome as it is kept beside the result of its repeat, so that a Pod, and its
 // log, may go as soon as the repeat has ended.
 type keptOutcome struct {
-	Name             string `json:"name"`
-	ExitCode         *int32 `json:"exitCode,omitempty"`
-	PodReason        string `json:"podReason,omitempty"`
-	DeadlineExceeded bool   `json:"deadlineExceeded,omitempty"`
-	Said             string `json:"said,omitempty"`
-	Observed         bool   `json:"observed,omitempty"`
+	Name             string      `json:"name"`
+	ExitCode         *int32      `json:"exitCode,omitempty"`
+	PodReason        string      `json:"podReason,omitempty"`
+	DeadlineExceeded bool        `json:"deadlineExceeded,omitempty"`
+	Said             string      `json:"said,omitempty"`
+	Observed         bool        `json:"observed,omitempty"`
+	Nodes            []NodeState `json:"nodes,omitempty"`
 	// LogProblem is the kind of LogError, and LogError its text.
 	LogProblem string `json:"logProblem,omitempty"`
 	LogError   string `json:"logError,omitempty"`
@@ -30,7 +31,7 @@ var logProblems = map[string]error{
 
 // Keep writes how a Job ended. The text of its LogError must hold nothing secret.
 func Keep(job JobOutcome) string {
-	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed}
+	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed, Nodes: job.Nodes}
 	if job.LogError != nil {
 		kept.LogError = clip(job.LogError.Error(), maxMessage)
 		for word, known := range logProblems {
@@ -48,7 +49,7 @@ func Kept(text string) (JobOutcome, error) {
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return JobOutcome{}, fmt.Errorf("how the Job ended cannot be read: %w", err)
 	}
-	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said, Observed: kept.Observed}
+	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said, Observed: kept.Observed, Nodes: kept.Nodes}
 	switch known := logProblems[kept.LogProblem]; {
 	case known != nil:
 		job.LogError = known

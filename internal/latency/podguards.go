@@ -2,6 +2,9 @@ package latency
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"authstack.dev/authstack/api/v1alpha1"
 )
@@ -80,4 +83,39 @@ func stackUnchangedGuard(ev Evidence) v1alpha1.Guard {
 			"the spec of the stack changed during the run, from generation %d to %d", ev.GenerationBefore, ev.GenerationAfter)}
 	}
 	return v1alpha1.Guard{Name: GuardStackUnchanged, OK: true, Detail: fmt.Sprintf("generation %d before and after", ev.GenerationBefore)}
+}
+
+// nodePressureGuard looks at the nodes before the run and after each repeat. A node that is not known voids nothing: an operator
+// may lack the right to read nodes, and what cannot be seen is said.
+func nodePressureGuard(ev Evidence) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardNodePressure}
+	known, unknown := map[string]bool{}, map[string]bool{}
+	look := func(moment string, nodes []NodeState) {
+		for _, node := range nodes {
+			if node.Unknown {
+				unknown[node.Name] = true
+				continue
+			}
+			known[node.Name] = true
+			if len(node.Pressure) > 0 {
+				g.Detail = join(g.Detail, fmt.Sprintf("node %s had %s %s", node.Name, strings.Join(node.Pressure, " and "), moment))
+			}
+		}
+	}
+	look("before the run", ev.NodesBefore)
+	for i, job := range ev.Jobs {
+		look(fmt.Sprintf("after repeat %d", i+1), job.Nodes)
+	}
+	g.OK = g.Detail == ""
+	switch {
+	case !g.OK:
+	case len(known) == 0:
+		g.Detail = "not known: no node could be read; the operator needs the right to get nodes"
+	default:
+		g.Detail = fmt.Sprintf("none on %s, before the run and after each repeat", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		if len(unknown) > 0 {
+			g.Detail = join(g.Detail, "not known of "+strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
+		}
+	}
+	return g
 }
