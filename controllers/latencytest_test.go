@@ -197,7 +197,15 @@ func TestLatencyTest(t *testing.T) {
 			pod.Status.Phase = corev1.PodPending
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 		}},
-		"a log without a result":     {says: "no result", log: func(l *fakeLogs) { l.text = "nothing" }},
+		"a log without a result": {says: "no result", log: func(l *fakeLogs) { l.text = "nothing" }},
+		"a log that was full before the result had ended": {says: "missing in the log", log: func(l *fakeLogs) {
+			whole := loginLog("run-1-1", time.Second)
+			l.text = whole[:len(whole)*2/3]
+		}},
+		"a log whose beginning was rotated away": {says: "the kubelet may have rotated it away", log: func(l *fakeLogs) {
+			whole := loginLog("run-1-1", time.Second)
+			l.text = whole[len(whole)/2:]
+		}},
 		"a log that cannot be read":  {says: "could not be read", log: func(l *fakeLogs) { l.err = errNoLog }},
 		"a result of another format": {says: "version", log: func(l *fakeLogs) { l.text = strings.ReplaceAll(loginLog("run-1-1", time.Second), "v1", "v9") }},
 	} {
