@@ -35,7 +35,7 @@ func (w *world) script(text string) {
 }
 
 func ownScript(test *v1alpha1.LatencyTest) {
-	test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioScript, Script: &v1alpha1.ScriptSource{
+	test.Spec.Scenarios = []v1alpha1.Scenario{{Name: v1alpha1.ScenarioScript, Iterations: ptr.To(int32(60)), Script: &v1alpha1.ScriptSource{
 		ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "mine", Key: "script.js"}}}}
 }
 
