@@ -45,7 +45,7 @@ type Point struct {
 	Micros   int64 `json:"micros"`
 }
 
-// maxOwnPlots is how many of a script's own times are drawn: each takes about 22 kB of a report, and Pods and repeats of one
+// maxOwnPlots is how many of a script's own times are drawn: each takes its part of a ConfigMap, and Pods and repeats of one
 // script may have met more of them together than one of them keeps.
 const maxOwnPlots = 16
 

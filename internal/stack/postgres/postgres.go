@@ -218,8 +218,8 @@ func hangs(in part.Input, class string) part.State {
 		"as they do where the storage (StorageClass %s) hangs; on Ceph look at ceph status: are enough OSDs up? Else at the node: has it processor time left?", silent, class))
 }
 
-// recently is how long before the database went a probe may have found that the storage hangs, to speak of the same: Pods
-// take a minute or two to be called unready.
+// recently is how long before the database went a probe may have found that the storage hangs, to speak of the same: a
+// Pod is called unready only after some probes of its own have failed.
 const recently = 3 * time.Minute
 
 // probeHung is when the storage probe found that the storage hangs, zero where it did not, or longer ago than that.
