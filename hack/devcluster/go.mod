@@ -6,6 +6,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-containerregistry v0.22.1
+	github.com/google/renameio/v2 v2.0.2
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/sys v0.47.0
 	sigs.k8s.io/yaml v1.6.0

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 
 	"authstack.dev/authstack/hack/devcluster/internal/command"
@@ -51,7 +52,7 @@ func (c *Cluster) writeRecord(r record) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(c.recordFile(), data, 0o644)
+	return renameio.WriteFile(c.recordFile(), data, 0o644)
 }
 
 func (c *Cluster) recordFile() string { return c.Layout.InState("cluster.json") }

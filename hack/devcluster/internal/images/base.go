@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"authstack.dev/authstack/hack/devcluster/internal/command"
 	"authstack.dev/authstack/hack/devcluster/internal/filelock"
 	"authstack.dev/authstack/hack/devcluster/internal/hostpkg"
@@ -109,7 +111,7 @@ func (b *Builder) makeBase(ctx context.Context, base *Base, file string) error {
 		return err
 	}
 	// Last, because it is what says that all is there.
-	return os.WriteFile(file+".json", data, 0o644)
+	return renameio.WriteFile(file+".json", data, 0o644)
 }
 
 // readBase learns the facts in one pass.

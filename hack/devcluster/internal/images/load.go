@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/renameio/v2"
 
 	"authstack.dev/authstack/hack/devcluster/internal/command"
 )
@@ -135,7 +136,7 @@ func (b *Builder) note(notes map[string]string) error {
 		return err
 	}
 	for image, digest := range notes {
-		if err := os.WriteFile(b.noteFile(image), []byte(digest), 0o644); err != nil {
+		if err := renameio.WriteFile(b.noteFile(image), []byte(digest), 0o644); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 
+	"github.com/google/renameio/v2"
+
 	"authstack.dev/authstack/hack/devcluster/internal/layout"
 	"authstack.dev/authstack/hack/devcluster/internal/network"
 )
@@ -99,7 +101,7 @@ func Write(path string, list []Part) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o644)
+	return renameio.WriteFile(path, data, 0o644)
 }
 
 // Encode is what Write writes; two lists are the same if it is.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 )
 
 // Kubeconfig writes a kubeconfig that holds the certificate dir/user.crt and
@@ -37,5 +39,5 @@ contexts:
     user: %[4]s
 current-context: %[1]s
 `, cluster, server, encoded["ca.crt"], user, encoded[user+".crt"], encoded[user+".key"])
-	return os.WriteFile(path, []byte(text), 0o600)
+	return renameio.WriteFile(path, []byte(text), 0o600)
 }

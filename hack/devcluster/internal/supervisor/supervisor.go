@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"authstack.dev/authstack/hack/devcluster/internal/filelock"
 	"authstack.dev/authstack/hack/devcluster/internal/layout"
 	"authstack.dev/authstack/hack/devcluster/internal/node"
@@ -196,7 +198,7 @@ func notePID(l layout.Layout, name string, pid int) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"), 0o644)
+	return renameio.WriteFile(path, []byte(strconv.Itoa(pid)+"\n"), 0o644)
 }
 
 // PID returns the noted process of a part; ok only if it is alive and the cluster's.
