@@ -7,7 +7,8 @@
 # BENCH_SHORT=1   two rounds and fewer logins: a look at whether it works, not a measurement.
 # BENCH_ROUNDS=6  more rounds (even, 2 to 12; the default is 4), narrower intervals.
 # BENCH_KEEP=1    leaves the cluster standing.
-# BENCH_MEDIA=ceph or BENCH_MEDIA=slowed for one of the two comparisons.
+# BENCH_MEDIA=ceph or BENCH_MEDIA=slowed for one of the two comparisons, and BENCH_MEDIA=worker for a third, which is
+#                 not among them by default: what authentik's background tasks cost the logins beside them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # A cluster of its own, made anew: what an earlier run or the demo left would be measured with it.
@@ -55,6 +56,16 @@ short() { local name=${1,,}; printf '%s' "${name/identitydurable/identity}"; }
 variant() { # NAME DURABILITY STORAGE
   printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}}\n' "$1" "$2" "$3"
 }
+# The disk under Strict against Ceph under IdentityDurable, each as it is and with a worker that gets next to no
+# processor time, so that next to none of the tasks of a login is done while people log in.
+idle='{worker: {replicas: 1, resources: {requests: {cpu: 5m, memory: 128Mi}, limits: {cpu: 20m, memory: 1Gi}}}}'
+worker_variants() {
+  local name durability storage
+  while read -r name durability storage; do
+    variant "$name" "$durability" "$storage"
+    printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}, authentik: %s}\n' "$name-idle-worker" "$durability" "$storage" "$idle"
+  done <<<$'local-strict Strict {localNVMe: {}}\nceph-identity IdentityDurable {cephRBD: {}}'
+}
 manifest() { # MEDIUM
   local durability
   cat <<EOT
@@ -71,6 +82,7 @@ spec:
     - {name: Dashboard, iterations: $dashboards, warmUpIterations: 2}
   variants:
 EOT
+  [ "$1" != worker ] || { worker_variants; return; }
   # The story's remedy has to come close to the node's own disk under Strict.
   for durability in $durabilities; do
     [ "$1" != ceph ] || variant "local-$(short "$durability")" "$durability" '{localNVMe: {}}'
@@ -109,6 +121,10 @@ for medium in $media; do
   case $medium in
     ceph)
       say "comparing the node's own disk and Ceph, $rounds rounds"
+      devcluster ceph slow off
+      ;;
+    worker)
+      say "comparing both with a worker that does its tasks and with one that hardly can, $rounds rounds"
       devcluster ceph slow off
       ;;
     slowed)

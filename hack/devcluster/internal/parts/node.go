@@ -63,7 +63,9 @@ authentication:
 authorization: {mode: Webhook}
 tlsCertFile: %[10]s
 tlsPrivateKeyFile: %[11]s
-# A devcluster is there to try things out on, quickly.
+# A devcluster is there to try things out on, quickly: what ended early is started again within
+# seconds, and not after up to five minutes.
+crashLoopBackOff: {maxContainerRestartPeriod: 5s}
 syncFrequency: 10s
 nodeStatusUpdateFrequency: 5s
 `, s.Network.Node(), s.Layout.Socket(), s.Layout.Name(), ClusterDomain, s.Network.DNS(),
