@@ -70,7 +70,9 @@ func postgres(t *testing.T) int32 {
 	if out, err := run("initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwords, "-E", "UTF8", "--no-sync", "--locale=C.UTF-8").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	serve := run("postgres", "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "autovacuum=off")
+	serve := run("postgres", "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "autovacuum=off",
+		// Nothing but what is tested writes WAL.
+		"-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "checkpoint_timeout=1h")
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-install() { apt-get install -qq -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; }
+install() { apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; }
 install || { apt-get update -qq >>"$log" 2>&1 && install; } || {
   cat "$log" >&2
   exit 1

@@ -20,7 +20,7 @@ rounds=${BENCH_ROUNDS:-4} logins=20 dashboards=10
 media=${BENCH_MEDIA:-ceph slowed}
 
 for medium in $media; do
-  [[ "$medium" =~ ^(ceph|slowed)$ ]] || fail "BENCH_MEDIA is $media: write ceph, slowed, or both"
+  [[ "$medium" =~ ^(ceph|slowed|worker)$ ]] || fail "BENCH_MEDIA is $media: write ceph, slowed, worker, or several of them"
 done
 
 say "building the command line and helm"
@@ -63,7 +63,7 @@ worker_variants() {
   local name durability storage
   while read -r name durability storage; do
     variant "$name" "$durability" "$storage"
-    printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}, authentik: %s}\n' "$name-idle-worker" "$durability" "$storage" "$idle"
+    printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}, authentik: %s}\n' "$name-idle" "$durability" "$storage" "$idle"
   done <<<$'local-strict Strict {localNVMe: {}}\nceph-identity IdentityDurable {cephRBD: {}}'
 }
 manifest() { # MEDIUM

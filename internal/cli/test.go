@@ -209,7 +209,10 @@ func (a *App) measure(ctx context.Context, k8s client.Client, m *measurement, te
 	if err := k8s.Get(ctx, key, stack); err != nil {
 		return nil, explain(err, "authstack", key)
 	}
-	if err := k8s.Create(ctx, test, client.FieldOwner("kubectl-authstack")); err != nil {
+	// Not interrupted in the middle: whether the test was made would not be known, and so not removed.
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := k8s.Create(creating, test, client.FieldOwner("kubectl-authstack")); err != nil {
 		return nil, fmt.Errorf("make the LatencyTest: %w", err)
 	}
 	a.progress(fmt.Sprintf("made LatencyTest %s/%s", test.Namespace, test.Name))

@@ -40,8 +40,9 @@ func TestWithRealFio(t *testing.T) {
 			t.Errorf("the phase is %+v", s)
 		}
 	}
-	if course := got.Syncs[1].Course; len(course) < 2 || len(course) > 5 {
-		t.Errorf("the course of four seconds is %v", course)
+	// A sync that takes seconds, as on a busy machine, makes the phase longer by as much.
+	if course, most := got.Syncs[1].Course, 5+int(got.Syncs[1].MaxMicros/1_000_000); len(course) < 2 || len(course) > most {
+		t.Errorf("the course of four seconds is %v, want at most %d", course, most)
 	}
 	if len(got.Patterns)+len(got.Notes) != 5 {
 		t.Errorf("%d patterns and the notes %q", len(got.Patterns), got.Notes)

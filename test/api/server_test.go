@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	// Install fails where the API server refuses a CRD, for example for the cost of its rules.
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
+		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: 2 * time.Minute}}
 	var err error
 	if config, err = environment.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "the API server did not start, or refused a CRD:", err)

@@ -52,7 +52,7 @@ spec:
 // probed, and no variant, claim, image or namespace is left over.
 func TestAComparisonSurvivesTheOperatorsDeaths(t *testing.T) {
 	const in, name = "ceph-compared", "media"
-	before := images(t)
+	before := imagesNow(t)
 	cluster.MakeNamespace(t, in)
 	cluster.Apply(t, comparisonManifest)
 	seed := uint64(time.Now().UnixNano())
@@ -126,7 +126,7 @@ func TestAComparisonSurvivesTheOperatorsDeaths(t *testing.T) {
 			t.Errorf("left over: %s", line)
 		}
 	}
-	if err := sameImages(t, before); err != nil {
+	if err := sameImages(before); err != nil {
 		t.Error(err)
 	}
 }

@@ -61,6 +61,11 @@ func crash(t *testing.T, stacks []*stack) {
 			s.start(round)
 		}
 		time.Sleep(3 * time.Second)
+		if round == 0 {
+			for _, s := range stacks {
+				s.everyKind(t)
+			}
+		}
 		if round%2 == 0 {
 			for _, s := range stacks {
 				s.crowd.Stop()

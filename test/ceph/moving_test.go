@@ -25,7 +25,7 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 	if out, err := exec.Command("devcluster", "addon", "postgres-operator").CombinedOutput(); err != nil {
 		t.Fatalf("devcluster addon postgres-operator: %v\n%s", err, out)
 	}
-	before := images(t)
+	before := imagesNow(t)
 	cluster.MakeNamespace(t, namespace)
 	// Spilo's Pods are not restricted.
 	cluster.Kubectl(t, "label", "namespace", namespace, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
@@ -84,7 +84,7 @@ func TestADatabaseOfZalandosOperatorMovesFromCephToALocalDisk(t *testing.T) {
 	}
 
 	cluster.Kubectl(t, "delete", "authstack", "old", "-n", namespace, "--wait", "--timeout=180s")
-	cluster.Eventually(t, "the old image is gone", 3*time.Minute, func(context.Context) error { return sameImages(t, before) })
+	cluster.Eventually(t, "the old image is gone", 3*time.Minute, func(context.Context) error { return sameImages(before) })
 	moved.logsIn()
 	var claims corev1.PersistentVolumeClaimList
 	if err := kube.List(context.Background(), &claims, client.InNamespace(namespace)); err != nil {

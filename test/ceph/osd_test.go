@@ -26,16 +26,19 @@ func stopOSDs(t *testing.T, s *stack) {
 	order(t, "osd", "stop", "2")
 	// Ceph stands still for up to 5 s until the others have agreed.
 	s.logsIn()
-	for range 3 {
-		if err := s.login(context.Background()); err != nil {
-			t.Errorf("a login with one OSD stopped: %v", err)
+	cluster.Eventually(t, "three logins in a row with one OSD stopped", 2*time.Minute, func(ctx context.Context) error {
+		for range 3 {
+			if err := s.login(ctx); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	})
 
 	s.annotate(v1alpha1.ProbeRequestedAtAnnotation)
 	cluster.Eventually(t, "the probe is in its long phase", 3*time.Minute, s.probePrinted("Long:"))
 	s.start(0)
-	time.Sleep(3 * time.Second)
+	s.everyKind(t)
 	// After a minute without an answer the kubelet may restart PostgreSQL, so that connections may break from here on.
 	s.crowd.Crashing()
 	order(t, "osd", "stop", "1")

@@ -136,6 +136,17 @@ func (s *stack) start(run int) {
 	s.crowd = load.Start(ctx, s.ledger, run, s.people, conns)
 }
 
+// everyKind waits until a commit of every kind was acknowledged under the load, however slow the machine is.
+func (s *stack) everyKind(t *testing.T) {
+	t.Helper()
+	cluster.Eventually(t, s.name+": a commit of every kind", 2*time.Minute, func(context.Context) error {
+		if commits, all := s.ledger.Acknowledged(); !all {
+			return fmt.Errorf("%d commits, and not of every kind", commits)
+		}
+		return nil
+	})
+}
+
 // check what is in force against what was acknowledged.
 func (s *stack) check() {
 	s.t.Helper()

@@ -63,9 +63,9 @@ spec:
 // makeStacks makes a stack for each durability, named after it. They go with the test, and with them their images.
 func makeStacks(t *testing.T, durabilities ...v1alpha1.Durability) []*stack {
 	t.Helper()
-	before := images(t)
+	before := imagesNow(t)
 	t.Cleanup(func() {
-		cluster.Eventually(t, "the images of the stacks are gone", 3*time.Minute, func(context.Context) error { return sameImages(t, before) })
+		cluster.Eventually(t, "the images of the stacks are gone", 3*time.Minute, func(context.Context) error { return sameImages(before) })
 	})
 	cluster.MakeNamespace(t, namespace)
 	var stacks []*stack
@@ -89,28 +89,45 @@ func order(t *testing.T, args ...string) string {
 }
 
 // images are those in Ceph's pool.
-func images(t *testing.T) []string {
-	t.Helper()
+func images() ([]string, error) {
+	status, err := exec.Command("devcluster", "ceph", "status").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("devcluster ceph status: %w\n%s", err, status)
+	}
 	var configuration string
-	for line := range strings.Lines(order(t, "status")) {
+	for line := range strings.Lines(string(status)) {
 		if path, found := strings.CutPrefix(line, "configuration"); found {
 			configuration = strings.TrimSpace(path)
 		}
 	}
 	out, err := exec.Command("timeout", "30", "rbd", "--conf", configuration, "ls", pool).Output()
 	if err != nil {
-		t.Fatalf("rbd ls: %v", err)
+		return nil, fmt.Errorf("rbd ls: %w", err)
 	}
-	return strings.Fields(string(out))
+	return strings.Fields(string(out)), nil
 }
 
-func sameImages(t *testing.T, before []string) error {
+// imagesNow are the images at the beginning of a test.
+func imagesNow(t *testing.T) []string {
 	t.Helper()
+	found, err := images()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// sameImages is an error where there is an image that was not there before.
+func sameImages(before []string) error {
 	had := map[string]bool{}
 	for _, image := range before {
 		had[image] = true
 	}
-	for _, image := range images(t) {
+	now, err := images()
+	if err != nil {
+		return err
+	}
+	for _, image := range now {
 		if !had[image] {
 			return fmt.Errorf("image %s is left in pool %s", image, pool)
 		}

@@ -46,7 +46,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "These tests need a real API server: run make test-api, or set KUBEBUILDER_ASSETS to the directory that devcluster envtest-assets prints.")
 		return 1
 	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	environment := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
+		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: 2 * time.Minute}}
 	config, err := environment.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the API server did not start:", err)

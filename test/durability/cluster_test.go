@@ -119,6 +119,32 @@ func (c *cluster) pids(but ...int) []int {
 	return out
 }
 
+// stopWALWriter keeps the process from flushing for good what nobody waits for, which it does every ten seconds at most, so
+// that a commit that was flushed waited for it. It is stopped in its sleep, where it holds no lock.
+func (c *cluster) stopWALWriter(monitor *pgx.Conn) {
+	c.t.Helper()
+	const where = "SELECT pid, coalesce(wait_event, '') FROM pg_stat_activity WHERE backend_type = 'walwriter'"
+	for range 10_000 {
+		var pid int
+		var event string
+		if err := monitor.QueryRow(context.Background(), where).Scan(&pid, &event); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := monitor.QueryRow(context.Background(), where).Scan(&pid, &event); err != nil {
+			c.t.Fatal(err)
+		}
+		if strings.EqualFold(event, "WalWriterMain") {
+			return
+		}
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		time.Sleep(time.Millisecond)
+	}
+	c.t.Fatal("the WAL writer never sleeps")
+}
+
 // kill -9 the server and all of its children at once.
 func (c *cluster) kill() {
 	c.processes.Lock()

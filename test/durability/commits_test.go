@@ -288,6 +288,7 @@ func prepare(t *testing.T) (*cluster, *pgx.Conn) {
 	t.Cleanup(func() { _ = admin.Close(context.Background()) })
 	execute(t, admin, prepared...)
 	c.install()
+	c.stopWALWriter(admin)
 	return c, admin
 }
 

@@ -27,19 +27,39 @@ const (
 // kill -9 by itself leaves to the operating system. Every process is stopped but one, which says how far that is.
 func (c *cluster) crash(monitor *pgx.Conn) {
 	c.t.Helper()
-	for _, pid := range c.pids(int(monitor.PgConn().PID())) {
-		// One that has ended since the list was made holds nothing any more.
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && err != syscall.ESRCH {
-			c.t.Fatal(err)
+	type end struct {
+		file   string
+		offset int64
+		err    error
+	}
+	flushed, asked := end{}, false
+	for try := 0; !asked; try++ {
+		c.signal(syscall.SIGSTOP, monitor)
+		answer := make(chan end, 1)
+		go func() {
+			var e end
+			e.err = monitor.QueryRow(context.Background(), `SELECT file_name, file_offset FROM pg_walfile_name_offset(pg_current_wal_flush_lsn())`).Scan(&e.file, &e.offset)
+			answer <- e
+		}()
+		select {
+		case flushed = <-answer:
+			asked = true
+		case <-time.After(2 * time.Second):
+			// One was stopped while it held a lock that the question needs. They go on, and what is said then is of no use.
+			if try == 20 {
+				c.t.Fatal("PostgreSQL does not say what is flushed, whenever it is stopped")
+			}
+			c.signal(syscall.SIGCONT, monitor)
+			if e := <-answer; e.err != nil {
+				c.t.Fatal(e.err)
+			}
+			time.Sleep(time.Millisecond)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var file string
-	var offset int64
-	if err := monitor.QueryRow(ctx, `SELECT file_name, file_offset FROM pg_walfile_name_offset(pg_current_wal_flush_lsn())`).Scan(&file, &offset); err != nil {
-		c.t.Fatal(err)
+	if flushed.err != nil {
+		c.t.Fatal(flushed.err)
 	}
+	file, offset := flushed.file, flushed.offset
 	c.kill()
 	segments, err := filepath.Glob(filepath.Join(c.data, "pg_wal", strings.Repeat("[0-9A-F]", 24)))
 	if err != nil {
@@ -57,6 +77,17 @@ func (c *cluster) crash(monitor *pgx.Conn) {
 			if err := os.Truncate(segment, size); err != nil {
 				c.t.Fatal(err)
 			}
+		}
+	}
+}
+
+// signal every process but that of the given connection.
+func (c *cluster) signal(number syscall.Signal, but *pgx.Conn) {
+	c.t.Helper()
+	for _, pid := range c.pids(int(but.PgConn().PID())) {
+		// One that has ended since the list was made holds nothing any more.
+		if err := syscall.Kill(pid, number); err != nil && err != syscall.ESRCH {
+			c.t.Fatal(err)
 		}
 	}
 }

@@ -2,12 +2,14 @@ package install
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +74,22 @@ func TestDeployWithoutHelm(t *testing.T) {
 	if container.Image != "registry.example.com/operator:v1" || !strings.Contains(strings.Join(container.Args, " "), "--k6-image=registry.example.com/k6:v1") {
 		t.Errorf("the operator runs %s with %v", container.Image, container.Args)
 	}
-	run(nil, "kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	established := func() error {
+		command := exec.CommandContext(t.Context(), "kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+assets+":"+os.Getenv("PATH"))
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return nil
+	}
+	err = established()
+	// kubectl cannot wait for what has no conditions yet.
+	for until := time.Now().Add(time.Minute); err != nil && strings.Contains(err.Error(), "conditions accessor error") && time.Now().Before(until); err = established() {
+		time.Sleep(200 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	run(nil, "kubectl", "apply", "-k", "config/samples")
 	// Each other sample is taken too; only its objects of other kinds need what this cluster has not.
 	files, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))

@@ -92,8 +92,16 @@ func testCeph(t *testing.T, l layout.Layout) {
 		d.run("ceph", "osd", "stop", "2")
 		goesOn(t)
 		d.run("ceph", "osd", "stop", "1")
-		time.Sleep(2 * time.Second) // for a write that both had acknowledged
+		// A write that both had acknowledged may still be on its way to the log.
 		before := acknowledged(t)
+		eventually(t, "no write is acknowledged for three seconds", patience, func() error {
+			time.Sleep(3 * time.Second)
+			last := before
+			if before = acknowledged(t); before != last {
+				return fmt.Errorf("it went on from %d to %d", last, before)
+			}
+			return nil
+		})
 		time.Sleep(5 * time.Second)
 		if now := acknowledged(t); now != before {
 			t.Errorf("with one OSD of three %d writes were acknowledged", now-before)
@@ -122,7 +130,7 @@ func testCeph(t *testing.T, l layout.Layout) {
 		d.run("ceph", "start")
 		goesOn(t)
 		d.run("kubectl", "patch", "pvc", "replicated", "-p", `{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}`)
-		eventually(t, "the image is grown", 30*time.Second, func() error {
+		eventually(t, "the image is grown", patience, func() error {
 			got, err := d.try("kubectl", "get", "pv", "-o", "jsonpath={.items[*].spec.capacity.storage}")
 			if err == nil && !strings.Contains(got, "2Gi") {
 				err = errors.New(got)
@@ -131,7 +139,7 @@ func testCeph(t *testing.T, l layout.Layout) {
 		})
 		// A new pod has it from the image, and not from the page cache.
 		d.run("kubectl", "delete", "pod/writer", "--timeout=60s")
-		eventually(t, "the image is detached", 60*time.Second, func() error {
+		eventually(t, "the image is detached", patience, func() error {
 			attached, err := os.ReadDir(l.InState("volumes", "ceph"))
 			if err == nil && len(attached) > 0 {
 				err = errors.New(attached[0].Name())
@@ -146,7 +154,7 @@ func testCeph(t *testing.T, l layout.Layout) {
 		if err != nil || found < promised {
 			t.Errorf("%d was acknowledged, and the log says %q", promised, first)
 		}
-		eventually(t, "the claim has its new size", 60*time.Second, func() error {
+		eventually(t, "the claim has its new size", patience, func() error {
 			got, err := d.try("kubectl", "get", "pvc", "replicated", "-o", "jsonpath={.status.capacity.storage}")
 			if err == nil && got != "2Gi" {
 				err = errors.New(got)
@@ -156,11 +164,12 @@ func testCeph(t *testing.T, l layout.Layout) {
 	})
 	t.Run("deleting the claim deletes the image", func(t *testing.T) {
 		d.run("kubectl", "delete", "pod/writer", "pvc/replicated", "pvc/local", "--timeout=60s")
-		eventually(t, "the pool is empty", 60*time.Second, func() error {
-			if got := images(t, l); got != "" {
-				return errors.New(got)
+		eventually(t, "the pool is empty", patience, func() error {
+			got, err := imagesNow(l)
+			if err == nil && got != "" {
+				err = errors.New(got)
 			}
-			return nil
+			return err
 		})
 	})
 	t.Run("Rook's kinds can be had", func(t *testing.T) {
@@ -218,9 +227,15 @@ func goesOn(t *testing.T) {
 // images lists what is in Ceph's pool.
 func images(t *testing.T, l layout.Layout) string {
 	t.Helper()
+	var out string
+	eventually(t, "rbd ls", patience, func() (err error) {
+		out, err = imagesNow(l)
+		return err
+	})
+	return out
+}
+
+func imagesNow(l layout.Layout) (string, error) {
 	out, err := exec.Command("timeout", "30", "rbd", "--conf", l.InState("config", "ceph.conf"), "ls", "replicapool").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), err
 }

@@ -137,6 +137,9 @@ func processes(t *testing.T, l layout.Layout) []node.Process {
 	return found
 }
 
+// patience bounds what is broken; a busy machine may stand still for a while.
+const patience = 3 * time.Minute
+
 func eventually(t *testing.T, what string, within time.Duration, ask func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)

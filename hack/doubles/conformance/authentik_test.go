@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,7 @@ const token = "conformance-bootstrap-token"
 type stack struct {
 	url, worker, dsn string
 	workerProc       *testenv.Proc
-	restart          func() *testenv.Proc // starts the worker anew
+	restart          func(more ...string) *testenv.Proc // starts the worker anew
 }
 
 func createDatabase(t *testing.T, pg *testenv.Postgres, name string) string {
@@ -61,7 +62,9 @@ func startAuthentik(t *testing.T, bin string, pg *testenv.Postgres, name, versio
 	s.worker, we = listen()
 	// Both start at once: the migration lock lets one of them migrate.
 	testenv.Start(t, bin, []string{"server"}, se)
-	s.restart = func() *testenv.Proc { return testenv.Start(t, bin, []string{"worker"}, we) }
+	s.restart = func(more ...string) *testenv.Proc {
+		return testenv.Start(t, bin, []string{"worker"}, append(slices.Clone(we), more...))
+	}
 	s.workerProc = s.restart()
 	testenv.Until(t, "server", testenv.Answers(s.url+"/-/health/ready/", 200))
 	testenv.Until(t, "worker", testenv.Answers(s.worker+"/-/health/live/", 200))
@@ -136,7 +139,7 @@ func drained(t *testing.T, s *stack) {
 }
 
 // workerCost lets a worker catch up with what the logins left, and counts its commits: 83 a login on the real
-// product, about 20 a task (facts/authentik-measured.md §7). Two consumers may share a sync now and then.
+// product, about 20 a task (facts/authentik-measured.md §7). It has one consumer, since two share a sync now and then.
 func workerCost(t *testing.T, s *stack) {
 	t.Helper()
 	ctx := context.Background()
@@ -162,7 +165,7 @@ func workerCost(t *testing.T, s *stack) {
 		return n
 	}
 	before, alone := syncs(), backends()
-	s.workerProc = s.restart()
+	s.workerProc = s.restart("AUTHENTIK_WORKER__THREADS=1")
 	drained(t, s)
 	s.workerProc.Stop()
 	// The worker's backends report what they did when they end, a moment after the worker.

@@ -62,7 +62,7 @@ func TestRedisStartsWithItsPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for exec.Command("/bin/sh", filepath.Join(root, "ready.sh")).Run() != nil {
 		if time.Now().After(deadline) {
 			t.Fatalf("not ready:\n%s", log.String())

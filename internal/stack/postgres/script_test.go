@@ -134,9 +134,9 @@ func (p *pod) start(ctx context.Context) (stop func() string) {
 			if err != nil {
 				p.t.Errorf("PostgreSQL did not end well: %v\n%s", err, log.String())
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute): // The client would be there for five.
 			_ = command.Process.Signal(syscall.SIGKILL)
-			p.t.Error("PostgreSQL did not stop within 30 s, though a client was connected only")
+			p.t.Error("PostgreSQL did not stop within two minutes, though a client was connected only")
 		}
 		p.t.Logf("stopped in %s", time.Since(began).Round(time.Millisecond))
 		return log.String()

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"authstack.dev/authstack/hack/devcluster/internal/command"
+	"authstack.dev/authstack/hack/devcluster/internal/kubeapi"
 	"authstack.dev/authstack/hack/devcluster/internal/parts"
 )
 
@@ -90,16 +91,20 @@ func (c Ceph) Register(ctx context.Context) error {
 		commands = append(commands, fmt.Sprintf("osd new %s %d", strings.TrimSpace(string(id)), n))
 	}
 	commands = append(commands, "osd pool create "+parts.CephPool, "osd pool application enable "+parts.CephPool+" rbd")
-	if err := c.tell(ctx, commands...); err != nil {
+	// The monitor was started seconds ago. Told the same again, it does nothing.
+	err := kubeapi.Poll(ctx, backWithin, func(ctx context.Context) error {
+		if err := c.tell(ctx, commands...); err != nil {
+			return err
+		}
+		// Told many things at once, ceph does not say that one of them failed.
+		pools, err := command.Run(ctx, c.argv("osd", "pool", "ls"))
+		if err == nil && !strings.Contains(pools, parts.CephPool) {
+			err = fmt.Errorf("the pool %s was not made: see %s", parts.CephPool, c.path("log"))
+		}
 		return err
-	}
-	// Told many things at once, ceph does not say that one of them failed.
-	pools, err := command.Run(ctx, c.argv("osd", "pool", "ls"))
+	})
 	if err != nil {
 		return err
-	}
-	if !strings.Contains(pools, parts.CephPool) {
-		return fmt.Errorf("the pool %s was not made: see %s", parts.CephPool, c.path("log"))
 	}
 	return os.WriteFile(done, nil, 0o644)
 }

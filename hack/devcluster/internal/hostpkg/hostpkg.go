@@ -61,7 +61,7 @@ func Install(ctx context.Context, packages []string) error {
 	}
 	defer restore()
 
-	install := append([]string{"apt-get", "install", "-y", "-qq", "--no-install-recommends"}, missing...)
+	install := append([]string{"apt-get", "-o", "DPkg::Lock::Timeout=600", "install", "-y", "-qq", "--no-install-recommends"}, missing...)
 	quiet := command.Env("DEBIAN_FRONTEND=noninteractive")
 	// The lists of packages may be old or not there at all; asking for new ones
 	// takes seconds, so it is done only when it proves necessary.

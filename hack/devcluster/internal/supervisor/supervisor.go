@@ -26,6 +26,9 @@ import (
 	"authstack.dev/authstack/hack/devcluster/internal/parts"
 )
 
+// startsWithin is how long a supervisor may take until it holds its lock; it takes a tenth of a second on a calm machine.
+const startsWithin = time.Minute
+
 func lockFile(l layout.Layout) string { return l.InState("run", "supervisor.lock") }
 
 // PartsFile is where the list of parts lies.
@@ -56,18 +59,21 @@ func Start(ctx context.Context, l layout.Layout, executable string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }()
-	for range 100 {
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	for began := time.Now(); time.Since(began) < startsWithin; {
 		if Running(l) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-ended:
+			return fmt.Errorf("the supervisor ended at once: see %s", LogFile(l, "supervisor"))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("the supervisor did not start: see %s", LogFile(l, "supervisor"))
+	return fmt.Errorf("the supervisor did not start within %s: see %s", startsWithin, LogFile(l, "supervisor"))
 }
 
 // environment is the little of the caller's that parts need. Anything else,
@@ -79,7 +85,10 @@ func environment() []string {
 
 // Run is the supervisor's own main function; it returns when told to end.
 func Run(l layout.Layout) error {
-	release, err := filelock.Try(lockFile(l))
+	// Whoever looks whether there is a supervisor has the lock for a moment.
+	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	release, err := filelock.Wait(patience, lockFile(l), func() {})
 	if err != nil {
 		return fmt.Errorf("another supervisor is at work: %w", err)
 	}

@@ -15,20 +15,31 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// FreePort returns a loopback port that nobody listens on.
+// given are the ports that were given out: one that nobody listens on yet must not be given twice.
+var given sync.Map
+
+// FreePort returns a loopback port that nobody listens on and nobody else was given.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		_ = l.Close()
+		if _, taken := given.LoadOrStore(port, true); !taken {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // Postgres is a private instance.
@@ -81,7 +92,14 @@ func StartPostgres(t testing.TB) *Postgres {
 		"-c", "shared_preload_libraries=pg_stat_statements", "-c", "autovacuum=off", "-c", "checkpoint_timeout=30min", "-c", "wal_writer_delay=10s", "-c", "max_connections=200", "-c", "jit=off")
 	cmd.Dir = dir
 	start(t, "postgres", cmd, cred, syscall.SIGQUIT)
-	Until(t, "PostgreSQL", func() error { return dial(p.Port) })
+	// It listens before it can answer: "the database system is starting up".
+	Until(t, "PostgreSQL", func() error {
+		conn, err := pgx.Connect(t.Context(), p.DSN("postgres"))
+		if err == nil {
+			err = conn.Close(t.Context())
+		}
+		return err
+	})
 	return p
 }
 
@@ -198,17 +216,17 @@ func dial(port int) error {
 	return err
 }
 
-// Until waits for f to succeed, up to a minute.
+// Until waits for f to succeed, up to five minutes: a busy machine may stand still for a while.
 func Until(t testing.TB, what string, f func() error) {
 	t.Helper()
 	var err error
-	for range 600 {
+	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); {
 		if err = f(); err == nil {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("%s did not come up within a minute: %v", what, err)
+	t.Fatalf("%s did not come up within five minutes: %v", what, err)
 }
 
 // Answers is an Until condition: url answers with status.
