@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,22 @@ func TestTestRemovesWhatItMade(t *testing.T) {
 		}
 		interrupt()
 		if got := <-done; got.code != cli.ExitError || !strings.Contains(got.err, "interrupted") {
+			t.Errorf("%+v", got)
+		}
+		if left := w.tests(); len(left) != 0 {
+			t.Errorf("%s is left", left[0].Name)
+		}
+	})
+	t.Run("when it is interrupted before the API server has said that it is made", func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		// Interrupted when the API server has made it, and while its answer is still on the way.
+		slow := inFrontOfTheServer(t, func(response *http.Response) {
+			if response.Request.Method == http.MethodPost && strings.HasSuffix(response.Request.URL.Path, "/latencytests") {
+				interrupt()
+				time.Sleep(200 * time.Millisecond)
+			}
+		})
+		if got := w.callOn(ctx, slow, "test", "sso"); got.code != cli.ExitError || !strings.Contains(got.err, "interrupted") {
 			t.Errorf("%+v", got)
 		}
 		if left := w.tests(); len(left) != 0 {

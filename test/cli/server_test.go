@@ -8,6 +8,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -34,6 +41,8 @@ var (
 	update     = flag.Bool("update", false, "write the golden files")
 	server     client.Client
 	kubeconfig string
+	// serverConfig is how the API server is reached without a kubeconfig.
+	serverConfig *rest.Config
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +62,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "the API server did not start:", err)
 		return 1
 	}
+	serverConfig = config
 	defer func() { _ = environment.Stop() }()
 	folder, err := os.MkdirTemp("", "authstack-cli-")
 	if err != nil {
@@ -143,12 +153,41 @@ func (l *locked) String() string {
 
 // call runs the command in the namespace.
 func (w *world) call(ctx context.Context, args ...string) said {
+	return w.callOn(ctx, kubeconfig, args...)
+}
+
+// callOn is call with another way to the API server.
+func (w *world) callOn(ctx context.Context, kubeconfig string, args ...string) said {
 	out, before := &locked{}, len(w.problems.String())
 	app := &cli.App{Name: "kubectl-authstack", Out: out, Err: w.problems, Poll: 20 * time.Millisecond, Now: time.Now}
 	code := app.Run(ctx, append([]string{"--kubeconfig", kubeconfig, "-n", w.namespace}, args...))
 	// A golden file must not change with the namespace and the API server's letters.
 	quiet := strings.NewReplacer(w.namespace, "identity")
 	return said{code, quiet.Replace(out.String()), quiet.Replace(w.problems.String()[before:])}
+}
+
+// inFrontOfTheServer is the kubeconfig of a proxy of the API server that shows each answer before it hands it on.
+func inFrontOfTheServer(t *testing.T, answered func(*http.Response)) string {
+	t.Helper()
+	target, err := url.Parse(serverConfig.Host)
+	must(t, err)
+	transport, err := rest.TransportFor(serverConfig)
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Transport = transport
+	proxy.ModifyResponse = func(response *http.Response) error {
+		answered(response)
+		return nil
+	}
+	front := httptest.NewServer(proxy)
+	t.Cleanup(front.Close)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["front"] = &clientcmdapi.Cluster{Server: front.URL}
+	config.Contexts["front"] = &clientcmdapi.Context{Cluster: "front"}
+	config.CurrentContext = "front"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, path))
+	return path
 }
 
 // stack makes an AuthStack that is Ready.
