@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
@@ -73,14 +74,19 @@ func TestChartFromInstallToInstall(t *testing.T) {
 	install := []string{"install", "authstack", "charts/authstack", "--create-namespace",
 		"--set", "image.repository=registry.example.com/authstack-operator,images.k6=registry.example.com/authstack-k6:v1"}
 	helm(install...)
-	earlier := stored()
-	version := earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-	spec := version["spec"]
-	rules := len(spec.XValidations)
-	// What an earlier release would have had: fewer rules.
-	spec.XValidations = spec.XValidations[:1]
-	version["spec"] = spec
-	if err := cluster.Update(t.Context(), earlier); err != nil {
+	var rules int
+	// The API server writes the status of a new CRD for a while.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		earlier := stored()
+		version := earlier.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+		spec := version["spec"]
+		rules = len(spec.XValidations)
+		// What an earlier release would have had: fewer rules.
+		spec.XValidations = spec.XValidations[:1]
+		version["spec"] = spec
+		return cluster.Update(t.Context(), earlier)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestAuthentik(t *testing.T) {
 			o := conformance.Options{Product: "authentik", URL: s.url, Version: v.version, Token: token, DSN: s.dsn}
 			run(t, o)
 			drained(t, s)
-			s.workerProc.Stop()
+			s.stopWorker(t)
 			if c := s.workerProc.ExitCode(); c != 0 {
 				t.Errorf("worker ended with %d after SIGTERM, want 0", c)
 			}
@@ -114,6 +115,40 @@ func TestAuthentik(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stopWorker ends the worker and its backends, which report what they did when they end, a moment after the worker: those
+// that nobody is connected to any more.
+func (s *stack) stopWorker(t *testing.T) {
+	t.Helper()
+	s.workerProc.Stop()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, s.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	testenv.Until(t, "the end of the worker's backends", func() error {
+		rows, err := conn.Query(ctx, "SELECT client_port FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()")
+		if err != nil {
+			return err
+		}
+		ports, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		if err != nil {
+			return err
+		}
+		sockets, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			return err
+		}
+		for _, port := range ports {
+			// LOCAL-ADDRESS:PORT REMOTE-ADDRESS:PORT STATE, see proc_pid_net(5); 01 is a connection that stands.
+			if !regexp.MustCompile(fmt.Sprintf(`(?m)^\s*\d+: 0100007F:%04X \S+ 01 `, port)).Match(sockets) {
+				return fmt.Errorf("the backend of port %d has not ended", port)
+			}
+		}
+		return nil
+	})
 }
 
 // drained waits until the worker has done every task the logins enqueued: four a login.
@@ -158,23 +193,10 @@ func workerCost(t *testing.T, s *stack) {
 		}
 		return n
 	}
-	backends := func() (n int) {
-		if err := conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	before, alone := syncs(), backends()
+	before := syncs()
 	s.workerProc = s.restart("AUTHENTIK_WORKER__THREADS=1")
 	drained(t, s)
-	s.workerProc.Stop()
-	// The worker's backends report what they did when they end, a moment after the worker.
-	testenv.Until(t, "the end of the worker's backends", func() error {
-		if n := backends(); n > alone {
-			return fmt.Errorf("%d backends, %d without the worker", n, alone)
-		}
-		return nil
-	})
+	s.stopWorker(t)
 	per := float64(syncs()-before) / float64(waiting)
 	t.Logf("worker: %.1f WAL syncs for each of %d events", per, waiting)
 	if per < 60 || per > 95 {
