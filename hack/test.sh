@@ -9,7 +9,7 @@ root=$PWD
 export PATH="$root/bin:$PATH" CGO_ENABLED=0
 mkdir -p "$root/bin" "$root/out/test"
 # The lint stage vets every package of this module, with the tags as well; the other modules are vetted where they are tested. So
-# go test does not do it once more, which costs a minute for a module with many dependencies where nothing is in the cache.
+# go test does not do it once more.
 export GOFLAGS="${GOFLAGS:-} -vet=off"
 all=(unit verify lint api durability loadtests doubles devcluster e2e ceph)
 stages=("$@")
@@ -26,7 +26,7 @@ envtest() {
   KUBEBUILDER_ASSETS=$("$root/bin/devcluster" envtest-assets) && export KUBEBUILDER_ASSETS
   # Several start at once, beside a compiler. 20 s is what they have otherwise.
   export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=3m KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=2m
-  # The API servers take most of the processor, a sixth of it for collecting garbage; there is memory for less of that.
+  # The API servers take most of the processor; there is memory to collect garbage less often.
   export GOGC=300
 }
 

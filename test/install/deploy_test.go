@@ -45,8 +45,7 @@ func TestDeployWithoutHelm(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, credentials, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(stdin io.Reader, name string, arguments ...string) []byte {
-		t.Helper()
+	try := func(stdin io.Reader, name string, arguments ...string) ([]byte, error) {
 		command := exec.CommandContext(t.Context(), name, arguments...)
 		command.Dir, command.Stdin = root, stdin
 		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+assets+":"+os.Getenv("PATH"))
@@ -54,7 +53,15 @@ func TestDeployWithoutHelm(t *testing.T) {
 		command.Stderr = &stderr
 		output, err := command.Output()
 		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, stderr.String())
+			err = fmt.Errorf("%s %s: %w\n%s", name, strings.Join(arguments, " "), err, stderr.String())
+		}
+		return output, err
+	}
+	run := func(stdin io.Reader, name string, arguments ...string) []byte {
+		t.Helper()
+		output, err := try(stdin, name, arguments...)
+		if err != nil {
+			t.Fatal(err)
 		}
 		return output
 	}
@@ -75,12 +82,8 @@ func TestDeployWithoutHelm(t *testing.T) {
 		t.Errorf("the operator runs %s with %v", container.Image, container.Args)
 	}
 	established := func() error {
-		command := exec.CommandContext(t.Context(), "kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+assets+":"+os.Getenv("PATH"))
-		if out, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
-		}
-		return nil
+		_, err := try(nil, "kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+		return err
 	}
 	err = established()
 	// kubectl cannot wait for what has no conditions yet.

@@ -117,16 +117,22 @@ func TestAuthentik(t *testing.T) {
 	}
 }
 
+// connect to the stack's database.
+func (s *stack) connect(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), s.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // stopWorker ends the worker and its backends, which report what they did when they end, a moment after the worker: those
 // that nobody is connected to any more.
 func (s *stack) stopWorker(t *testing.T) {
 	t.Helper()
 	s.workerProc.Stop()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, conn := context.Background(), s.connect(t)
 	defer conn.Close(ctx)
 	testenv.Until(t, "the end of the worker's backends", func() error {
 		rows, err := conn.Query(ctx, "SELECT client_port FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()")
@@ -154,11 +160,7 @@ func (s *stack) stopWorker(t *testing.T) {
 // drained waits until the worker has done every task the logins enqueued: four a login.
 func drained(t *testing.T, s *stack) {
 	t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, conn := context.Background(), s.connect(t)
 	defer conn.Close(ctx)
 	testenv.Until(t, "an empty task queue", func() error {
 		var waiting, dispatched, handled int
@@ -177,11 +179,7 @@ func drained(t *testing.T, s *stack) {
 // product, about 20 a task (facts/authentik-measured.md §7). It has one consumer, since two share a sync now and then.
 func workerCost(t *testing.T, s *stack) {
 	t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, conn := context.Background(), s.connect(t)
 	defer conn.Close(ctx)
 	var waiting int
 	if err := conn.QueryRow(ctx, "SELECT count(*) FROM authentik_tasks_task WHERE state = 'queued' AND actor_name LIKE '%dispatch'").Scan(&waiting); err != nil {

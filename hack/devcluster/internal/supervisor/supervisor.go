@@ -26,7 +26,7 @@ import (
 	"authstack.dev/authstack/hack/devcluster/internal/parts"
 )
 
-// startsWithin is how long a supervisor may take until it holds its lock; it takes a tenth of a second on a calm machine.
+// startsWithin is how long a supervisor may take until it holds its lock.
 const startsWithin = time.Minute
 
 func lockFile(l layout.Layout) string { return l.InState("run", "supervisor.lock") }
