@@ -35,6 +35,8 @@ const (
 	// emptyLogPatience is the same for a log without a result of a k6 that failed: killed, or its script
 	// could not be read. It has written none, and the kubelet keeps what it wrote within a moment.
 	emptyLogPatience = 5 * time.Second
+	// cutLogPatience is the same for a log that can be read and has no whole result, where k6 ended well.
+	cutLogPatience = 30 * time.Second
 )
 
 // stuck are the reasons of a waiting container that do not go away.
@@ -183,6 +185,9 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 	}
 	if out.PodReason == "" {
 		out.PodReason = reason
+		if reason == pod.Status.Reason {
+			out.PodMessage = pod.Status.Message
+		}
 	}
 	if !ran && reason != "" {
 		out.LogError = result.ErrNoResult
@@ -196,6 +201,8 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 		return nil, 0
 	case errors.Is(err, result.ErrNoResult) && out.ExitCode != nil && *out.ExitCode != 0:
 		return nil, emptyLogPatience
+	case errors.Is(err, result.ErrNoResult), errors.Is(err, result.ErrTruncated):
+		return nil, cutLogPatience
 	default:
 		return found, logPatience
 	}

@@ -83,7 +83,12 @@ type PodLogs struct {
 	Clientset kubernetes.Interface
 }
 
-// Stream of a container's log from its beginning.
+// logLines are read of a log, from its end. A result has about a thousand, and stands last; what k6 warned of before can
+// be as long as the kubelet lets a log be.
+const logLines = int64(20_000)
+
+// Stream of the end of a container's log.
 func (l PodLogs) Stream(ctx context.Context, namespace, pod, container string) (io.ReadCloser, error) {
-	return l.Clientset.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).Stream(ctx)
+	lines := logLines
+	return l.Clientset.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
 }

@@ -190,8 +190,9 @@ func TestLatencyTest(t *testing.T) {
 			pod.Status.Phase = corev1.PodFailed
 			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 		}},
-		"a Pod that was evicted": {says: "Evicted", k6: func(pod *corev1.Pod) {
+		"a Pod that was evicted": {says: "(Evicted: The node was low on resource: ephemeral-storage); run", k6: func(pod *corev1.Pod) {
 			pod.Status.Phase, pod.Status.Reason, pod.Status.ContainerStatuses = corev1.PodFailed, "Evicted", nil
+			pod.Status.Message = "The node was low on resource: ephemeral-storage. "
 		}},
 		"an image that cannot be pulled": {says: "image of k6", k6: func(pod *corev1.Pod) {
 			pod.Status.Phase = corev1.PodPending

@@ -53,8 +53,8 @@ durabilities=$(kubectl get crd authstacks.authstack.dev -o \
 durabilities="Strict ${durabilities/Strict/}"
 short() { local name=${1,,}; printf '%s' "${name/identitydurable/identity}"; }
 
-variant() { # NAME DURABILITY STORAGE
-  printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}}\n' "$1" "$2" "$3"
+variant() { # NAME DURABILITY STORAGE [AUTHENTIK]
+  printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}%s}\n' "$1" "$2" "$3" "${4:+, authentik: $4}"
 }
 # The disk under Strict against Ceph under IdentityDurable, each as it is and with a worker that gets next to no
 # processor time, so that next to none of the tasks of a login is done while people log in.
@@ -63,7 +63,7 @@ worker_variants() {
   local name durability storage
   while read -r name durability storage; do
     variant "$name" "$durability" "$storage"
-    printf '    - name: %s\n      patch: {postgres: {durability: %s, storage: %s}, authentik: %s}\n' "$name-idle" "$durability" "$storage" "$idle"
+    variant "$name-idle" "$durability" "$storage" "$idle"
   done <<<$'local-strict Strict {localNVMe: {}}\nceph-identity IdentityDurable {cephRBD: {}}'
 }
 manifest() { # MEDIUM

@@ -68,7 +68,7 @@ func jobError(job JobOutcome, run *result.Run) string {
 	if job.ExitCode != nil {
 		code = *job.ExitCode
 	}
-	if message := podError(job.PodReason, code); message != "" {
+	if message := podError(job, code); message != "" {
 		return message
 	}
 	if job.DeadlineExceeded {
@@ -81,14 +81,17 @@ func jobError(job JobOutcome, run *result.Run) string {
 }
 
 // podError is what Kubernetes says of a Pod that did not run to its end, or empty.
-func podError(reason string, code int32) string {
-	switch reason {
+func podError(job JobOutcome, code int32) string {
+	switch reason := job.PodReason; reason {
 	case "", "Completed", "Error":
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
 		return fmt.Sprintf("The image of k6 could not be had (%s); give the operator one that this cluster can pull.", reason)
 	case "OOMKilled":
 		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
 	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
+		if why := strings.TrimRight(job.PodMessage, ". "); why != "" {
+			reason += ": " + clip(why, 200)
+		}
 		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", reason)
 	case PodDeleted:
 		return "The Pod of k6 was deleted while it ran; run the test again."
@@ -155,13 +158,13 @@ func logError(job JobOutcome, run *result.Run) string {
 	case err == nil && run != nil:
 		return ""
 	case errors.Is(err, result.ErrTruncated):
-		return "Part of the result is missing in the log of the Job; the kubelet may have rotated it away."
+		return "Part of the result is missing in the log of the Job: the disk of the node was full, or the kubelet may have rotated it away."
 	case errors.Is(err, result.ErrCorrupt):
 		return "The result in the log of the Job does not match its checksum."
 	case errors.Is(err, result.ErrUnsupportedVersion):
 		return "The image of k6 writes another version of the result than this operator reads; take the image of the operator's release."
 	case err == nil || errors.Is(err, result.ErrNoResult):
-		return "There is no result in the log of the Job; the image of k6 must be the one with the output authstack."
+		return "There is no result in the log of the Job: the image of k6 must be the one with the output authstack, and the disk of the node must have room for the log."
 	default:
 		return "The log of the Job could not be read: " + clip(err.Error(), 200) + "."
 	}

@@ -40,6 +40,8 @@ type JobOutcome struct {
 	// Evicted, Preempting, ImagePullBackOff, ErrImagePull, CreateContainerConfigError, Unschedulable …
 	// or empty.
 	PodReason string
+	// PodMessage is Kubernetes' sentence on PodReason (of an eviction: which resource was short), or empty.
+	PodMessage string
 	// Said is k6's own word on its error, from its log, or empty.
 	Said string
 	// Observed is whether the operator asked the database for its counters right before the Job.

@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 			change: func(_ *Plan, run **result.Run, ev *Evidence) {
 				*run, ev.Jobs[0].ExitCode, ev.Jobs[0].PodReason = nil, nil, "Evicted"
 			},
-			want: "Error", says: "taken off its node",
+			want: "Error", says: "taken off its node (Evicted); run",
 		},
 		"no node takes the Pod": {
 			change: func(_ *Plan, run **result.Run, ev *Evidence) {

@@ -14,6 +14,7 @@ type keptOutcome struct {
 	Name             string      `json:"name"`
 	ExitCode         *int32      `json:"exitCode,omitempty"`
 	PodReason        string      `json:"podReason,omitempty"`
+	PodMessage       string      `json:"podMessage,omitempty"`
 	DeadlineExceeded bool        `json:"deadlineExceeded,omitempty"`
 	Said             string      `json:"said,omitempty"`
 	Observed         bool        `json:"observed,omitempty"`
@@ -31,7 +32,7 @@ var logProblems = map[string]error{
 
 // Keep writes how a Job ended. The text of its LogError must hold nothing secret.
 func Keep(job JobOutcome) string {
-	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed, Nodes: job.Nodes}
+	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, PodMessage: job.PodMessage, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed, Nodes: job.Nodes}
 	if job.LogError != nil {
 		kept.LogError = clip(job.LogError.Error(), maxMessage)
 		for word, known := range logProblems {
@@ -49,7 +50,7 @@ func Kept(text string) (JobOutcome, error) {
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return JobOutcome{}, fmt.Errorf("how the Job ended cannot be read: %w", err)
 	}
-	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said, Observed: kept.Observed, Nodes: kept.Nodes}
+	job := JobOutcome{Name: kept.Name, ExitCode: kept.ExitCode, PodReason: kept.PodReason, PodMessage: kept.PodMessage, DeadlineExceeded: kept.DeadlineExceeded, Said: kept.Said, Observed: kept.Observed, Nodes: kept.Nodes}
 	switch known := logProblems[kept.LogProblem]; {
 	case known != nil:
 		job.LogError = known

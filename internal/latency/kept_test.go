@@ -13,7 +13,7 @@ func TestAKeptOutcomeIsJudgedAsTheOneThatWasSeen(t *testing.T) {
 		"a script that is broken":     {Name: "demo-1-1", ExitCode: ptr(int32(107)), Said: "SyntaxError: Line 2", LogError: result.ErrNoResult},
 		"a repeat that was observed":  {Name: "demo-1-1", ExitCode: ptr(int32(0)), Observed: true},
 		"a good end":                  {Name: "demo-1-1", ExitCode: ptr(int32(0))},
-		"an eviction":                 {Name: "demo-1-1", PodReason: "Evicted", LogError: result.ErrNoResult},
+		"an eviction":                 {Name: "demo-1-1", PodReason: "Evicted", PodMessage: "The node was low on resource: memory.", LogError: result.ErrNoResult},
 		"a deadline":                  {Name: "demo-1-1", DeadlineExceeded: true, LogError: errors.New("the Pod of the Job is gone")},
 		"a cut result":                {Name: "demo-1-1", ExitCode: ptr(int32(0)), LogError: fmt.Errorf("line 7: %w", result.ErrTruncated)},
 		"a corrupt result":            {Name: "demo-1-1", ExitCode: ptr(int32(0)), LogError: result.ErrCorrupt},
@@ -29,7 +29,7 @@ func TestAKeptOutcomeIsJudgedAsTheOneThatWasSeen(t *testing.T) {
 			if got, want := jobError(kept, nil), jobError(job, nil); got != want {
 				t.Errorf("kept it says %q, seen it said %q", got, want)
 			}
-			if kept.Name != job.Name || kept.DeadlineExceeded != job.DeadlineExceeded || kept.PodReason != job.PodReason || kept.Observed != job.Observed {
+			if kept.Name != job.Name || kept.DeadlineExceeded != job.DeadlineExceeded || kept.PodReason != job.PodReason || kept.PodMessage != job.PodMessage || kept.Observed != job.Observed {
 				t.Errorf("kept as %+v", kept)
 			}
 		})

@@ -5,10 +5,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/test/prometheus"
 )
 
 const demoOut = "../../out/demo"
@@ -211,4 +215,38 @@ func TestNothingOfAMeasurementIsLeftBehind(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAPrometheusThatScrapesTheOperatorHasTheFiguresOfTheStatus(t *testing.T) {
+	var pods corev1.PodList
+	if err := kube.List(context.Background(), &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app.kubernetes.io/name": "authstack"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items) == 0 || pods.Items[0].Status.PodIP == "" {
+		t.Fatalf("%d Pods of the operator", len(pods.Items))
+	}
+	stack, err := getStack(context.Background(), authentikNamespace, authentikStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := prometheus.Start(t, pods.Items[0].Status.PodIP+":8080", "../../config/prometheus/alerts.yaml")
+	value := func(query string) (got float64) {
+		server.Eventually(query, func() (bool, error) {
+			samples, err := server.Query(query)
+			if err != nil || len(samples) != 1 {
+				return false, errorf("%v, %v", samples, err)
+			}
+			got, err = strconv.ParseFloat(samples[0].Value[1].(string), 64)
+			return err == nil, err
+		})
+		return got
+	}
+	login := stack.Status.Latency.Scenarios[0].Endpoints[0]
+	labels := fmt.Sprintf(`namespace=%q,stack=%q,scenario="Login",endpoint=%q`, authentikNamespace, authentikStack, login.Name)
+	if got, want := value(fmt.Sprintf(`authstack_latency_percentile_seconds{%s,percentile="50"}`, labels)), float64(login.P50Micros)/1e6; math.Abs(got-want) > 1e-6 {
+		t.Errorf("the p50 of %s is %g s in Prometheus and %g s in the status", login.Name, got, want)
+	}
+	if got, want := value(fmt.Sprintf(`histogram_count(authstack_latency_seconds{%s})`, labels)), float64(login.Requests-login.Failed); got != want {
+		t.Errorf("the native histogram of %s holds %g answers, the status %g", login.Name, got, want)
+	}
 }

@@ -1,20 +1,12 @@
-// Package prometheus has a real Prometheus scrape what the operator shows, load the alert rules and
-// answer the queries of the dashboard.
 package prometheus
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net"
-	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,117 +47,19 @@ func full(context.Context, string, string) (*result.Run, error) {
 	return &result.Run{StartedAt: time.Now(), Series: []result.Series{{Scenario: "Login", Endpoint: "login", Requests: 1000, Total: h}}}, nil
 }
 
-// server is a running Prometheus.
-type server struct {
-	t   *testing.T
-	url string
-}
-
-func start(t *testing.T) *server {
-	t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Fatal("these tests need Prometheus: hack/install-packages.sh prometheus")
-	}
+func TestARealPrometheus(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&metrics.Collector{List: stacks, Load: full})
 	operator := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	t.Cleanup(operator.Close)
-
-	alerts, err := filepath.Abs(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n- job_name: authstack\n  static_configs: [{targets: [%q]}]\n",
-		alerts, strings.TrimPrefix(operator.URL, "http://"))
-	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), binary, "--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--enable-feature=native-histograms")
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("Prometheus:\n%s", text)
-		}
-	})
-	return &server{t, "http://" + address}
-}
-
-type sample struct {
-	Metric map[string]string
-	Value  [2]any
-}
-
-// get asks the HTTP API and decodes data.
-func (s *server) get(path string, query url.Values, data any) error {
-	response, err := http.Get(s.url + path + "?" + query.Encode())
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Status, Error string
-		Data          json.RawMessage
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return fmt.Errorf("%s %s: %w", path, query, err)
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("%s %s: %s", path, query, answer.Error)
-	}
-	return json.Unmarshal(answer.Data, data)
-}
-
-func (s *server) query(expr string) ([]sample, error) {
-	var data struct{ Result []sample }
-	err := s.get("/api/v1/query", url.Values{"query": {expr}}, &data)
-	return data.Result, err
-}
-
-// eventually asks until the answer holds.
-func (s *server) eventually(what string, holds func() (bool, error)) {
-	s.t.Helper()
-	var err error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		var ok bool
-		if ok, err = holds(); ok {
-			return
-		}
-	}
-	s.t.Fatalf("%s: not in two minutes (%v)", what, err)
-}
-
-func TestARealPrometheus(t *testing.T) {
-	s := start(t)
-	s.eventually("the native histogram is there", func() (bool, error) {
-		samples, err := s.query(`histogram_quantile(0.95, authstack_latency_seconds{scenario="Login"})`)
+	defer operator.Close()
+	s := Start(t, strings.TrimPrefix(operator.URL, "http://"), rules)
+	s.Eventually("the native histogram is there", func() (bool, error) {
+		samples, err := s.Query(`histogram_quantile(0.95, authstack_latency_seconds{scenario="Login"})`)
 		return len(samples) == 1, err
 	})
 	t.Run("its percentiles are ours", func(t *testing.T) {
 		for _, p := range []float64{0.5, 0.95, 0.99} {
-			samples, err := s.query(fmt.Sprintf(`histogram_quantile(%g, authstack_latency_seconds{scenario="Login"})`, p))
+			samples, err := s.Query(fmt.Sprintf(`histogram_quantile(%g, authstack_latency_seconds{scenario="Login"})`, p))
 			if err != nil || len(samples) != 1 {
 				t.Fatalf("%v %v", samples, err)
 			}
@@ -181,8 +75,8 @@ func TestARealPrometheus(t *testing.T) {
 	})
 	t.Run("an objective that is missed fires its alert, and nothing else does", func(t *testing.T) {
 		var firing []string
-		s.eventually("an alert", func() (bool, error) {
-			samples, err := s.query(`ALERTS{alertstate="firing"}`)
+		s.Eventually("an alert", func() (bool, error) {
+			samples, err := s.Query(`ALERTS{alertstate="firing"}`)
 			firing = nil
 			for _, a := range samples {
 				firing = append(firing, a.Metric["alertname"]+" of "+a.Metric["namespace"]+"/"+a.Metric["stack"])
@@ -194,13 +88,13 @@ func TestARealPrometheus(t *testing.T) {
 		}
 	})
 	t.Run("every rule was loaded and evaluated", func(t *testing.T) {
-		s.eventually("all rules are healthy", func() (bool, error) {
+		s.Eventually("all rules are healthy", func() (bool, error) {
 			var data struct {
 				Groups []struct {
 					Rules []struct{ Name, Health, LastError string }
 				}
 			}
-			err := s.get("/api/v1/rules", nil, &data)
+			err := s.Get("/api/v1/rules", nil, &data)
 			n := 0
 			for _, g := range data.Groups {
 				for _, r := range g.Rules {
@@ -231,7 +125,7 @@ func TestARealPrometheus(t *testing.T) {
 		for _, panel := range board.Panels {
 			for _, target := range panel.Targets {
 				expr := strings.NewReplacer("$namespace", ".*", "$stack", ".*").Replace(target.Expr)
-				samples, err := s.query(expr)
+				samples, err := s.Query(expr)
 				if err != nil || len(samples) == 0 {
 					t.Errorf("%s: %s gives %d series, %v", panel.Title, expr, len(samples), err)
 				}

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"authstack.dev/authstack/hack/devcluster/internal/command"
 	"authstack.dev/authstack/hack/devcluster/internal/layout"
 )
 
@@ -64,6 +67,34 @@ func makeCgroups(l layout.Layout) error {
 		}
 	}
 	return nil
+}
+
+// countWrites has the kernel count each container's writes to the disk that holds dir, for the kubelet's
+// container_fs_writes_total. Version 2 of cgroups counts by itself. Version 1 counts from the first time on that a
+// limit of a disk was written, be it 0, which is none (seen on Linux 6.18); it does so until the machine is
+// restarted, and limits nothing. A disk that cannot be counted is no reason to have no cluster.
+func countWrites(dir string) {
+	roots, _ := hierarchies()
+	for _, root := range roots {
+		limit := filepath.Join(root, "blkio.throttle.write_iops_device")
+		if disk := diskOf(dir); disk != "" && command.Exists(limit) {
+			_ = os.WriteFile(limit, []byte(disk+" 0"), 0o200)
+		}
+	}
+}
+
+// diskOf is the whole disk, as major:minor, on which a folder lies; empty for one that lies on none, as in memory.
+func diskOf(dir string) string {
+	var stat unix.Stat_t
+	if err := unix.Stat(dir, &stat); err != nil {
+		return ""
+	}
+	device := fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(stat.Dev), unix.Minor(stat.Dev))
+	if command.Exists(device + "/partition") {
+		device += "/.." // of the folder behind the link
+	}
+	number, _ := os.ReadFile(device + "/dev")
+	return strings.TrimSpace(string(number))
 }
 
 // removeCgroups removes them with all below, once their processes are gone.

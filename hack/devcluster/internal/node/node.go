@@ -49,6 +49,7 @@ func Create(ctx context.Context, l layout.Layout, plan network.Plan) error {
 	if err := makeCgroups(l); err != nil {
 		return err
 	}
+	countWrites(l.State)
 	if err := makeNamespaces(ctx, l); err != nil {
 		return fmt.Errorf("making the node's namespaces: %w", err)
 	}
