@@ -46,7 +46,7 @@ func (u usages) oldest() time.Time {
 // nodeCounters reads the kubelets' counters through the API server.
 type nodeCounters struct{ clientset kubernetes.Interface }
 
-// read is the usage of each Pod of the stack, the load generator left out.
+// read is the usage of each Pod of the stack that serves people.
 func (c nodeCounters) read(ctx context.Context, k8s client.Client, key client.ObjectKey) (usages, error) {
 	pods, err := podsOf(ctx, k8s, key)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"authstack.dev/authstack/internal/report"
 )
@@ -23,6 +25,26 @@ container_fs_writes_merged_total{container="postgres",device="/dev/vda",id="a",n
 	}
 	if got := writesOf(metrics, "sso", "server-0"); got != nil {
 		t.Errorf("a Pod that is not counted has the writes %v", got)
+	}
+}
+
+func TestWhichPartOfAStackAPodIs(t *testing.T) {
+	component := func(name string) map[string]string { return map[string]string{"app.kubernetes.io/component": name} }
+	for sentence, row := range map[string]struct {
+		labels map[string]string
+		want   string
+	}{
+		"authentik's server":                 {component("server"), "identity provider"},
+		"its worker":                         {component("worker"), "identity provider"},
+		"a PostgreSQL of ours":               {component("database"), "database"},
+		"a PostgreSQL of Zalando's operator": {map[string]string{"application": "spilo"}, "database"},
+		"Redis":                              {component("cache"), "cache"},
+		"the load generator":                 {component("load-generator"), ""},
+		"the storage probe":                  {component("storage-probe"), ""},
+	} {
+		if got := partOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: row.labels}}); got != row.want {
+			t.Errorf("%s is %q, not %q", sentence, got, row.want)
+		}
 	}
 }
 

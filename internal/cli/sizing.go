@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"authstack.dev/authstack/api/v1alpha1"
-	"authstack.dev/authstack/internal/latency"
 	"authstack.dev/authstack/internal/report"
 	"authstack.dev/authstack/internal/result"
+	"authstack.dev/authstack/internal/stack/part"
 )
 
 // sizingIterations is how many logins a sizing makes by default: enough that what the stack does in the
@@ -160,17 +160,19 @@ func loginsOf(run *result.Run) int64 {
 	return 0
 }
 
-// partOf says which part of the stack a Pod is, by the labels that the operator and Zalando's give it.
-// Empty for the load generator.
+// partOf says which part of the stack a Pod is, by the labels that the operator and Zalando's give it. Empty for what
+// serves nobody: the load generator, the storage probe.
 func partOf(pod *corev1.Pod) string {
-	component := pod.Labels["app.kubernetes.io/component"]
-	switch {
-	case pod.Labels[latency.TestLabel] != "":
-		return ""
-	case pod.Labels["application"] == "spilo", component == "database", component == "postgres":
+	if pod.Labels["application"] == "spilo" {
 		return "database"
-	case component == "cache", component == "redis":
+	}
+	switch pod.Labels[part.LabelComponent] {
+	case part.ComponentServer, part.ComponentWorker:
+		return "identity provider"
+	case part.ComponentDatabase:
+		return "database"
+	case part.ComponentCache:
 		return "cache"
 	}
-	return "identity provider"
+	return ""
 }

@@ -110,13 +110,15 @@ func endsInError(t *testing.T, name, says string) {
 func logIsFull(t *testing.T) {
 	makeScripts(t, "chatty", map[string]string{
 		"short.js": "import http from 'k6/http'; import { baseURL, headers } from './lib/stack.js';\nexport default function () { http.get(`${baseURL}/-/health/live/`, { headers }); }",
-		// k6 warns of each request that got no answer, and names its address: 12 MB of it in half a minute.
+		// k6 warns of each request that got no answer, and names its address: 25 MB of it in a minute. The kubelet looks every
+		// ten seconds whether a log has more than 10 MiB.
 		"long.js": "import http from 'k6/http'; import { sleep } from 'k6';\nconst address = `https://10.96.0.1/${'x'.repeat(8000)}`;\nexport default function () { for (let i = 0; i < 25; i++) http.get(address); sleep(0.5); }",
 	})
 	t.Run("for want of room on the node's disk", func(t *testing.T) {
 		const name = "disk-full"
-		kubectl(t, "cordon", "--all")
-		defer kubectl(t, "uncordon", "--all")
+		// The Pod of k6 waits until its log has next to no room.
+		kubectl(t, "cordon", "-l", "kubernetes.io/os=linux")
+		defer kubectl(t, "uncordon", "-l", "kubernetes.io/os=linux")
 		applyTest(t, name, script("chatty", "short.js")+", iterations: 20, warmUpIterations: 2")
 		pod := generatorPod(t, name, corev1.PodPending)
 		folder := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
@@ -125,12 +127,12 @@ func logIsFull(t *testing.T) {
 		}
 		onNode(t, "mount", "-t", "tmpfs", "-o", "size=4k", "devcluster", folder)
 		defer onNode(t, "umount", "--lazy", folder)
-		kubectl(t, "uncordon", "--all")
+		kubectl(t, "uncordon", "-l", "kubernetes.io/os=linux")
 		endsInError(t, name, "the disk of the node was full")
 	})
 	t.Run("so that the kubelet rotates it, and the result at its end is read", func(t *testing.T) {
 		const name = "rotated"
-		applyTest(t, name, script("chatty", "long.js")+", iterations: 60, warmUpIterations: 1")
+		applyTest(t, name, script("chatty", "long.js")+", iterations: 120, warmUpIterations: 1")
 		pod := generatorPod(t, name, corev1.PodRunning)
 		logs := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), "k6", "*")
 		eventually(t, "the log is rotated", 3*time.Minute, func(context.Context) error {
@@ -158,7 +160,7 @@ func targetIsBroken(t *testing.T) {
 	t.Run("a stack that cannot be reached", func(t *testing.T) {
 		applyTest(t, "unreachable", "name: Login, iterations: 20, warmUpIterations: 40, connections: New")
 		pod := generatorPod(t, "unreachable", corev1.PodRunning)
-		service, err := clientset.CoreV1().Services(measuredNamespace).Get(context.Background(), measuredStack, metav1.GetOptions{})
+		service, err := clientset.CoreV1().Services(measuredNamespace).Get(context.Background(), measuredStack+"-authentik", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +173,7 @@ func targetIsBroken(t *testing.T) {
 	t.Run("a stack that answers 500, fast", func(t *testing.T) {
 		// The double asks for its flow in each request, and for nothing of it when it is asked whether it is healthy.
 		rename := func(from, to string) {
-			kubectl(t, "exec", "-n", measuredNamespace, measuredStack+"-postgres-0", "-c", "postgres", "--", "psql", "-U", "postgres", "-d", "authentik", "-c",
+			kubectl(t, "exec", "-n", measuredNamespace, measuredStack+"-postgres-0", "-c", "postgres", "--", "psql", "-h", "/run/postgresql", "-U", "postgres", "-d", "authentik", "-c",
 				fmt.Sprintf("ALTER TABLE %s RENAME TO %s", from, to))
 		}
 		applyTest(t, "answers-500", "name: Login, iterations: 100, warmUpIterations: 2")

@@ -69,8 +69,10 @@ func makeNamespaces(ctx context.Context, l layout.Layout) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(cniCache, 0o755); err != nil {
-		return err
+	for _, path := range fixed {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
 	}
 	// The file that holds a mount namespace must lie on a mount that is not
 	// shared with it.
@@ -83,7 +85,7 @@ unshare --net="$2" --mount="$3" true`
 	}
 	// Everything that programs of the node would leave in common folders goes
 	// to memory that vanishes with the namespace: sockets and network
-	// namespaces in /run, links to logs, the network plugins' notes. The link
+	// namespaces in /run, links to logs, what lies in fixed folders. The link
 	// is for the kubelet's metrics: it looks for containerd where it usually is,
 	// and without it knows pods only and no containers.
 	inside := `set -e
@@ -93,12 +95,13 @@ mkdir -p /run/lock /run/netns /run/containerd
 ln -s ` + l.Socket() + ` /run/containerd/containerd.sock
 mount -t tmpfs -o mode=755 devcluster /var/log
 mkdir -p /var/log/containers
-mount -t tmpfs -o mode=755 devcluster ` + cniCache
+for folder in ` + strings.Join(fixed, " ") + `; do mount -t tmpfs -o mode=755 devcluster $folder; done`
 	return command.Do(ctx, Enter(l, "sh", "-c", inside)...)
 }
 
-// cniCache is fixed in the library that containerd uses for network plugins.
-const cniCache = "/var/lib/cni"
+// fixed are folders that no option moves: the notes of the library that containerd uses for network plugins, and the
+// socket on which a kubelet waits for plugins of devices, which another kubelet of the machine may have.
+var fixed = []string{"/var/lib/cni", "/var/lib/kubelet"}
 
 func connect(ctx context.Context, l layout.Layout, plan network.Plan) error {
 	bits := fmt.Sprintf("/%d", plan.Cable.Bits())
@@ -149,7 +152,9 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	if err := restoreSysctls(l); err != nil {
 		return err
 	}
-	_ = os.Remove(cniCache) // if it is empty, as when we made it
+	for _, path := range fixed {
+		_ = os.Remove(path) // if it is empty, as when we made it
+	}
 	if err := os.RemoveAll(l.State); err != nil {
 		return fmt.Errorf("removing the state folder: %w", err)
 	}
