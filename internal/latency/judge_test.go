@@ -80,12 +80,12 @@ func TestJudge(t *testing.T) {
 			below:  800 * time.Millisecond, want: "Failed", says: "60 of 60", violated: GuardFailures,
 		},
 		"no request is answered": {
-			change: func(_ *Plan, run **result.Run, _ *Evidence) { fail(*run, 60, "no answer (1212)") },
-			below:  800 * time.Millisecond, want: "Error", says: "cannot be reached: 60 of 60 measured iterations of Login got no answer (no answer (1212)).",
+			change: func(_ *Plan, run **result.Run, _ *Evidence) { fail(*run, 60, "no answer (connection refused)") },
+			below:  800 * time.Millisecond, want: "Error", says: "cannot be reached: 60 of 60 measured iterations of Login got no answer (no answer (connection refused)).",
 		},
 		"k6 gave up on a target that is not there": {
 			change: func(_ *Plan, run **result.Run, ev *Evidence) {
-				fail(*run, 10, "no answer (1212)")
+				fail(*run, 10, "no answer (connection refused)")
 				ev.Jobs[0].ExitCode = ptr(int32(108))
 			},
 			want: "Error", says: "cannot be reached",

@@ -162,7 +162,7 @@ func TestJudgeAScript(t *testing.T) {
 		"a stack that does not answer": {func(_ *Plan, runs []*result.Run, _ *Evidence) {
 			for _, run := range runs {
 				run.Series[1].Total, run.Series[1].Unanswered = result.NewHistogram(), 60
-				run.Series[1].AddFailure("no answer (1212)", 60)
+				run.Series[1].AddFailure("no answer (connection refused)", 60)
 			}
 		}, "Error", "cannot be reached", ""},
 		"a syntax error": {func(_ *Plan, runs []*result.Run, ev *Evidence) {

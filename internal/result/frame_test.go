@@ -20,7 +20,7 @@ func sample() *Run {
 		Generator: Generator{K6Version: "v2.2.0", GOMAXPROCS: 2, WallMicros: 60_000_000, CPUMicros: 1_000_000, Throttle: &Throttle{Periods: 600}}}
 	for _, endpoint := range []string{"login", "password-post"} {
 		s := Series{Scenario: "Login", Endpoint: endpoint, Requests: 5002, Wrong: 1, Unanswered: 1, LastMicros: 60_000_000,
-			Total: NewHistogram(), Failures: []Failure{{Kind: "status 500", Count: 1}, {Kind: "no answer (1212)", Count: 1}}}
+			Total: NewHistogram(), Failures: []Failure{{Kind: "status 500", Count: 1}, {Kind: "no answer (connection refused)", Count: 1}}}
 		for range 5000 {
 			s.Total.Record(int64(random.ExpFloat64() * 700_000))
 		}

@@ -105,7 +105,7 @@ type Series struct {
 
 // Failure is one way in which requests of an endpoint failed.
 type Failure struct {
-	// Kind in words, for example "status 500" or "no answer (1212)". Never part of an answer's body.
+	// Kind in words, for example "status 500" or "no answer (connection refused)". Never part of an answer's body.
 	Kind  string `json:"kind"`
 	Count int64  `json:"count"`
 }

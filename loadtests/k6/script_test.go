@@ -4,11 +4,13 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +59,16 @@ func (l *countedListener) Accept() (net.Conn, error) {
 		l.count.Add(1)
 	}
 	return conn, err
+}
+
+func TestCausesHaveTheSameWordsInScriptsAndInTheOutput(t *testing.T) {
+	words := map[string]string{}
+	for _, cause := range regexp.MustCompile(`(?m)^  (\d{4}): '(.+)',$`).FindAllStringSubmatch(scriptOf(t, "lib/record.js"), -1) {
+		words[cause[1]] = cause[2]
+	}
+	if !maps.Equal(words, causes) {
+		t.Errorf("record.js says %v, trail.go %v", words, causes)
+	}
 }
 
 func TestOwnScriptIsMeasuredByEndpoint(t *testing.T) {

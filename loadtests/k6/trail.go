@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 
 	"go.k6.io/k6/v2/lib/netext/httpext"
@@ -64,17 +65,19 @@ func endpointOf(tags *metrics.TagSet) string {
 	return untagged
 }
 
-// certificate is what is wrong with the server's certificate in the words of record.js, or the code where it is something else.
-// One that has expired has k6's code for anything, 1000, and the words are in a tag that is not kept: k6 holds every set of
-// tags that it has seen to the end, and errors of the network name a port.
-func certificate(code string) string {
-	switch code {
-	case "1310":
-		return "the certificate is not trusted"
-	case "1311":
-		return "the certificate is of another name"
-	}
-	return code
+// causes are the codes of k6 that a person meets, in the words of record.js. A certificate that has expired has k6's code
+// for anything, 1000, and the words are in a tag that is not kept: k6 holds every set of tags that it has seen to the end,
+// and errors of the network name a port.
+var causes = map[string]string{
+	"1050": "timed out",
+	"1101": "the name is not known",
+	"1201": "the connection broke",
+	"1211": "connecting timed out",
+	"1212": "connection refused",
+	"1213": "connecting failed",
+	"1220": "connection reset",
+	"1310": "the certificate is not trusted",
+	"1311": "the certificate is of another name",
 }
 
 // outcomeOf is what k6 says of an answer: the script's expectedStatuses, or else 200 to 399.
@@ -86,7 +89,7 @@ func outcomeOf(tags *metrics.TagSet) (outcome, failure string) {
 	case code == blacklistedIP || code == blockedHostname:
 		return "wrong", result.FailureElsewhere
 	case status == "" || status == "0":
-		return "none", "no answer (" + certificate(code) + ")"
+		return "none", "no answer (" + cmp.Or(causes[code], code) + ")"
 	case judged && expected != "true":
 		return "wrong", "status " + status
 	}

@@ -87,7 +87,7 @@ func TestTestWithoutACluster(t *testing.T) {
 	}
 	product.Close()
 	gone := w.call(t.Context(), args...)
-	if gone.code != cli.ExitError || !strings.Contains(gone.out, "no answer from the target in 10 iterations in a row, at last: no answer (1212).") {
+	if gone.code != cli.ExitError || !strings.Contains(gone.out, "no answer from the target in 10 iterations in a row, at last: no answer (connection refused).") {
 		t.Errorf("a server that is gone ends with %d: %s%s", gone.code, gone.err, gone.out)
 	}
 	if all := got.out + w.problems.String() + gone.out; strings.Contains(all, "canary-of-the-password") {

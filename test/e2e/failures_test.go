@@ -69,11 +69,13 @@ func state(parts ...string) string {
 }
 
 // onNode runs a command among the mounts of the node.
-func onNode(t *testing.T, command ...string) {
+func onNode(t *testing.T, command ...string) string {
 	t.Helper()
-	if out, err := exec.Command("nsenter", append([]string{"--mount=" + state("ns", "mnt"), "--"}, command...)...).CombinedOutput(); err != nil {
+	out, err := exec.Command("nsenter", append([]string{"--mount=" + state("ns", "mnt"), "--"}, command...)...).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %v\n%s", command, err, out)
 	}
+	return string(out)
 }
 
 // generatorPod is the Pod of a LatencyTest's k6 as soon as it is one of those phases.
@@ -109,17 +111,18 @@ func endsInError(t *testing.T, name, says string) {
 // logIsFull: what k6 writes into its log is kept by the node, which has only so much room for it.
 func logIsFull(t *testing.T) {
 	makeScripts(t, "chatty", map[string]string{
-		"short.js": "import http from 'k6/http'; import { baseURL, headers } from './lib/stack.js';\nexport default function () { http.get(`${baseURL}/-/health/live/`, { headers }); }",
-		// k6 warns of each request that got no answer, and names its address: 25 MB of it in a minute. The kubelet looks every
+		// Its result is longer than 4 KiB.
+		"short.js": "import http from 'k6/http'; import { baseURL, headers } from './lib/stack.js';\nexport default function () { for (const endpoint of 'abcdefghijklmnopqrst') http.get(`${baseURL}/-/health/live/`, { headers, tags: { endpoint } }); }",
+		// k6 warns of each request that got no answer, and names its address: 25 MB of it in half a minute. The kubelet looks every
 		// ten seconds whether a log has more than 10 MiB.
-		"long.js": "import http from 'k6/http'; import { sleep } from 'k6';\nconst address = `https://10.96.0.1/${'x'.repeat(8000)}`;\nexport default function () { for (let i = 0; i < 25; i++) http.get(address); sleep(0.5); }",
+		"long.js": "import http from 'k6/http'; import { sleep } from 'k6';\nconst address = `https://10.96.0.1/${'x'.repeat(15000)}`;\nexport default function () { for (let i = 0; i < 25; i++) http.get(address); sleep(0.3); }",
 	})
 	t.Run("for want of room on the node's disk", func(t *testing.T) {
 		const name = "disk-full"
 		// The Pod of k6 waits until its log has next to no room.
 		kubectl(t, "cordon", "-l", "kubernetes.io/os=linux")
 		defer kubectl(t, "uncordon", "-l", "kubernetes.io/os=linux")
-		applyTest(t, name, script("chatty", "short.js")+", iterations: 20, warmUpIterations: 2")
+		applyTest(t, name, script("chatty", "short.js")+", iterations: 60, warmUpIterations: 2")
 		pod := generatorPod(t, name, corev1.PodPending)
 		folder := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -129,10 +132,13 @@ func logIsFull(t *testing.T) {
 		defer onNode(t, "umount", "--lazy", folder)
 		kubectl(t, "uncordon", "-l", "kubernetes.io/os=linux")
 		endsInError(t, name, "the disk of the node was full")
+		if t.Failed() {
+			t.Logf("the node has\n%s", onNode(t, "find", folder, "-ls"))
+		}
 	})
 	t.Run("so that the kubelet rotates it, and the result at its end is read", func(t *testing.T) {
 		const name = "rotated"
-		applyTest(t, name, script("chatty", "long.js")+", iterations: 120, warmUpIterations: 1")
+		applyTest(t, name, script("chatty", "long.js")+", iterations: 70, warmUpIterations: 1")
 		pod := generatorPod(t, name, corev1.PodRunning)
 		logs := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), "k6", "*")
 		eventually(t, "the log is rotated", 3*time.Minute, func(context.Context) error {
@@ -168,7 +174,7 @@ func targetIsBroken(t *testing.T) {
 		if out, err := exec.Command("nsenter", "--net=/proc/"+processOf(t, pod)+"/ns/net", "--", "ip", "route", "add", "unreachable", service.Spec.ClusterIP).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		endsInError(t, "unreachable", "The stack cannot be reached")
+		endsInError(t, "unreachable", "no answer from the target in 10 iterations in a row, at last: no answer (connecting failed)")
 	})
 	t.Run("a stack that answers 500, fast", func(t *testing.T) {
 		// The double asks for its flow in each request, and for nothing of it when it is asked whether it is healthy.

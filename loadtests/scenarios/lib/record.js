@@ -27,15 +27,26 @@ export function scheduled(late, step) {
 // The outcomes. A wrong answer came and was not what the endpoint should give; none did not come.
 export const ok = { outcome: 'ok' };
 export const wrong = (kind) => ({ outcome: 'wrong', failure: kind });
-export const none = (code, error) => ({ outcome: 'none', failure: `no answer (${certificate(code, error) || code})` });
+export const none = (code, error) => ({ outcome: 'none', failure: `no answer (${cause(code, error)})` });
 
-// certificate is what is wrong with the server's certificate: k6 has codes for two cases
-// (lib/netext/httpext/error_codes.go of k6 2.2), and the words of Go's crypto/x509 for the third.
-function certificate(code, error) {
-  if (code === 1310) return 'the certificate is not trusted';
-  if (code === 1311) return 'the certificate is of another name';
+// The codes of k6 that a person meets (lib/netext/httpext/error_codes.go of k6 2.2), in words; trail.go has the same.
+const causes = {
+  1050: 'timed out',
+  1101: 'the name is not known',
+  1201: 'the connection broke',
+  1211: 'connecting timed out',
+  1212: 'connection refused',
+  1213: 'connecting failed',
+  1220: 'connection reset',
+  1310: 'the certificate is not trusted',
+  1311: 'the certificate is of another name',
+};
+
+// cause of an error in words, or k6's code of it. A certificate that has expired has the code for anything, 1000, and the
+// words of Go's crypto/x509.
+function cause(code, error) {
   if (/certificate has expired or is not yet valid/.test(error)) return 'the certificate has expired or is not yet valid';
-  return '';
+  return causes[code] || code;
 }
 
 // totalOf is how long the client waited: for a connection (queueing, DNS, connect, TLS), then for
