@@ -1,12 +1,22 @@
 package cli
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"io"
+	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +35,18 @@ func builtK6(t *testing.T) string {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	return k6
+}
+
+// expiredCertificate of 127.0.0.1 ended yesterday.
+func expiredCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().AddDate(0, -3, 0), NotAfter: time.Now().AddDate(0, 0, -1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // Without a cluster: the real k6 with our output against a server that answers as Authelia's first factor.
@@ -89,6 +111,16 @@ func TestTestWithoutACluster(t *testing.T) {
 	gone := w.call(t.Context(), args...)
 	if gone.code != cli.ExitError || !strings.Contains(gone.out, "no answer from the target in 10 iterations in a row, at last: no answer (connection refused).") {
 		t.Errorf("a server that is gone ends with %d: %s%s", gone.code, gone.err, gone.out)
+	}
+	product = httptest.NewUnstartedServer(http.NotFoundHandler())
+	product.Config.ErrorLog = log.New(io.Discard, "", 0) // It tells of every handshake that the other side ends.
+	product.TLS = &tls.Config{Certificates: []tls.Certificate{expiredCertificate(t)}}
+	product.StartTLS()
+	defer product.Close()
+	args[slices.Index(args, "--url")+1] = product.URL
+	untrusted := w.call(t.Context(), args...)
+	if untrusted.code != cli.ExitError || !strings.Contains(untrusted.out, "at last: no answer (the certificate has expired or is not yet valid).") {
+		t.Errorf("a server whose certificate has expired ends with %d: %s%s", untrusted.code, untrusted.err, untrusted.out)
 	}
 	if all := got.out + w.problems.String() + gone.out; strings.Contains(all, "canary-of-the-password") {
 		t.Error("the password is in what the command says")
