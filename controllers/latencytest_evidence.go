@@ -35,7 +35,7 @@ const (
 	// emptyLogPatience is the same for a log without a result of a k6 that failed: killed, or its script
 	// could not be read. It has written none, and the kubelet keeps what it wrote within a moment.
 	emptyLogPatience = 5 * time.Second
-	// cutLogPatience is the same for a log that can be read and has no whole result, where k6 ended well.
+	// cutLogPatience is the same for a log that can be read and has no whole result, though k6 had a chance to write one.
 	cutLogPatience = 30 * time.Second
 )
 
@@ -184,10 +184,7 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 		reason = latency.PodDeleted
 	}
 	if out.PodReason == "" {
-		out.PodReason = reason
-		if reason == pod.Status.Reason {
-			out.PodMessage = pod.Status.Message
-		}
+		out.PodReason, out.PodMessage = reason, pod.Status.Message
 	}
 	if !ran && reason != "" {
 		out.LogError = result.ErrNoResult
@@ -196,15 +193,20 @@ func (r *LatencyTestReconciler) podOutcome(ctx context.Context, pod *corev1.Pod,
 	var said string
 	found, said, out.LogError = r.readLog(ctx, pod.Namespace, pod.Name)
 	out.Said = cmp.Or(out.Said, said)
-	switch err := out.LogError; {
+	return found, patienceWith(out.LogError, out.ExitCode)
+}
+
+// patienceWith is how long after the end of its Job a log is asked for again that gave this error.
+func patienceWith(err error, exitCode *int32) time.Duration {
+	switch {
 	case errors.Is(err, result.ErrCorrupt), errors.Is(err, result.ErrUnsupportedVersion):
-		return nil, 0
-	case errors.Is(err, result.ErrNoResult) && out.ExitCode != nil && *out.ExitCode != 0:
-		return nil, emptyLogPatience
+		return 0
+	case errors.Is(err, result.ErrNoResult) && exitCode != nil && *exitCode != 0:
+		return emptyLogPatience
 	case errors.Is(err, result.ErrNoResult), errors.Is(err, result.ErrTruncated):
-		return nil, cutLogPatience
+		return cutLogPatience
 	default:
-		return found, logPatience
+		return logPatience
 	}
 }
 

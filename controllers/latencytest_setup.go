@@ -84,8 +84,8 @@ type PodLogs struct {
 }
 
 // logLines are read of a log, from its end. A result has about a thousand, and stands last; what k6 warned of before can
-// be as long as the kubelet lets a log be.
-const logLines = int64(20_000)
+// be as long as the kubelet lets a log be. So many lines of 16 KiB, where runtimes split them, are logLimit.
+const logLines = int64(4_000)
 
 // Stream of the end of a container's log.
 func (l PodLogs) Stream(ctx context.Context, namespace, pod, container string) (io.ReadCloser, error) {

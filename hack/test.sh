@@ -63,7 +63,11 @@ stage_contract() {
 }
 stage_devcluster() { devcluster && (cd hack/devcluster && go vet -tags devcluster ./... && go test ./... && go test -tags devcluster -timeout 15m -count=1 ./test/...); }
 # On a cluster made anew: one that an earlier run left has a Ceph, and a test says what happens without.
-stage_e2e() { "$root/hack/install-packages.sh" prometheus && devcluster && "$root/bin/devcluster" down && hack/demo/run.sh && "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 && KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...; }
+stage_e2e() {
+  "$root/hack/install-packages.sh" prometheus && devcluster && "$root/bin/devcluster" down && hack/demo/run.sh &&
+    "$root/bin/devcluster" load authstack.dev/double/authentik:2025.8.4 &&
+    KUBECONFIG=$("$root/bin/devcluster" kubeconfig) go test -tags e2e -timeout 25m -count=1 -v ./test/e2e/...
+}
 # On the cluster of e2e, to which it adds a Ceph. CEPH_TESTS=. runs the comparison too, which takes ten minutes, and
 # CEPH_ROUNDS=20 as many crashes as docs/durability.md reports.
 stage_ceph() { packages && "$root/hack/install-packages.sh" jq && hack/ceph/run.sh -run "${CEPH_TESTS:-TestStacks}"; }

@@ -125,7 +125,7 @@ for medium in $media; do
       devcluster ceph slow off
       ;;
     worker)
-      say "comparing both with a worker that does its tasks and with one that hardly can, $rounds rounds"
+      say "comparing disk and Ceph, with a worker that does its tasks and with one that hardly can, $rounds rounds"
       devcluster ceph slow off
       ;;
     slowed)

@@ -89,10 +89,15 @@ func podError(job JobOutcome, code int32) string {
 	case "OOMKilled":
 		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
 	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
+		remedy := "run the test again"
 		if why := strings.TrimRight(job.PodMessage, ". "); why != "" {
 			reason += ": " + clip(why, 200)
+			// The Pod's own limit (pkg/kubelet/eviction/helpers.go of Kubernetes 1.36), which the next Pod would reach as well.
+			if strings.Contains(why, "ephemeral") && strings.Contains(why, "exceed") {
+				remedy = "raise ephemeral-storage in spec.generator.resources"
+			}
 		}
-		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); run the test again.", reason)
+		return fmt.Sprintf("The Pod of k6 was taken off its node (%s); %s.", reason, remedy)
 	case PodDeleted:
 		return "The Pod of k6 was deleted while it ran; run the test again."
 	case "Unschedulable":

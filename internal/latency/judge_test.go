@@ -280,6 +280,13 @@ func TestJudge(t *testing.T) {
 			},
 			want: "Error", says: "taken off its node (Evicted); run",
 		},
+		"k6 was evicted for what it wrote itself": {
+			change: func(_ *Plan, run **result.Run, ev *Evidence) {
+				*run, ev.Jobs[0].ExitCode, ev.Jobs[0].PodReason = nil, nil, "Evicted"
+				ev.Jobs[0].PodMessage = "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. "
+			},
+			want: "Error", says: "(Evicted: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi); raise ephemeral-storage in spec.generator.resources.",
+		},
 		"no node takes the Pod": {
 			change: func(_ *Plan, run **result.Run, ev *Evidence) {
 				*run, ev.Jobs[0].ExitCode, ev.Jobs[0].PodReason = nil, nil, "Unschedulable"

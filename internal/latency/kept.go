@@ -32,7 +32,7 @@ var logProblems = map[string]error{
 
 // Keep writes how a Job ended. The text of its LogError must hold nothing secret.
 func Keep(job JobOutcome) string {
-	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, PodMessage: job.PodMessage, DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed, Nodes: job.Nodes}
+	kept := keptOutcome{Name: job.Name, ExitCode: job.ExitCode, PodReason: job.PodReason, PodMessage: clip(job.PodMessage, maxMessage), DeadlineExceeded: job.DeadlineExceeded, Said: job.Said, Observed: job.Observed, Nodes: job.Nodes}
 	if job.LogError != nil {
 		kept.LogError = clip(job.LogError.Error(), maxMessage)
 		for word, known := range logProblems {

@@ -355,7 +355,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("login: %+v, stopped by %q", s, run.StopError)
 			}
 			if certificate != nil {
-				want = "no answer (1000)"
+				want = "no answer (error 1000 of k6)"
 			}
 			own := runScript(t, scriptPlan(server.URL), "import http from 'k6/http'; import { baseURL } from './lib/stack.js';\nexport default function () { http.get(baseURL); }").must(t, 0)
 			if s := own.Find("Script", untagged); len(s.Failures) != 1 || s.Failures[0].Kind != want || s.Unanswered != 8 {

@@ -72,10 +72,13 @@ var causes = map[string]string{
 	"1050": "timed out",
 	"1101": "the name is not known",
 	"1201": "the connection broke",
+	"1202": "the connection broke",
+	"1210": "connecting failed",
 	"1211": "connecting timed out",
 	"1212": "connection refused",
 	"1213": "connecting failed",
 	"1220": "connection reset",
+	"1300": "TLS failed",
 	"1310": "the certificate is not trusted",
 	"1311": "the certificate is of another name",
 }
@@ -89,7 +92,7 @@ func outcomeOf(tags *metrics.TagSet) (outcome, failure string) {
 	case code == blacklistedIP || code == blockedHostname:
 		return "wrong", result.FailureElsewhere
 	case status == "" || status == "0":
-		return "none", "no answer (" + cmp.Or(causes[code], code) + ")"
+		return "none", "no answer (" + cmp.Or(causes[code], "error "+code+" of k6") + ")"
 	case judged && expected != "true":
 		return "wrong", "status " + status
 	}

@@ -122,7 +122,7 @@ func TestTestWithoutACluster(t *testing.T) {
 	if untrusted.code != cli.ExitError || !strings.Contains(untrusted.out, "at last: no answer (the certificate has expired or is not yet valid).") {
 		t.Errorf("a server whose certificate has expired ends with %d: %s%s", untrusted.code, untrusted.err, untrusted.out)
 	}
-	if all := got.out + w.problems.String() + gone.out; strings.Contains(all, "canary-of-the-password") {
+	if all := got.out + w.problems.String() + gone.out + gone.err + untrusted.out + untrusted.err; strings.Contains(all, "canary-of-the-password") {
 		t.Error("the password is in what the command says")
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {

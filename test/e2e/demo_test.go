@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -222,14 +223,15 @@ func TestAPrometheusThatScrapesTheOperatorHasTheFiguresOfTheStatus(t *testing.T)
 	if err := kube.List(context.Background(), &pods, client.InNamespace(operatorNamespace), client.MatchingLabels{"app.kubernetes.io/name": "authstack"}); err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Items) == 0 || pods.Items[0].Status.PodIP == "" {
-		t.Fatalf("%d Pods of the operator", len(pods.Items))
+	running := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil && pod.Status.PodIP != "" })
+	if running < 0 {
+		t.Fatalf("none of %d Pods of the operator runs", len(pods.Items))
 	}
 	stack, err := getStack(context.Background(), authentikNamespace, authentikStack)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := prometheus.Start(t, pods.Items[0].Status.PodIP+":8080", "../../config/prometheus/alerts.yaml")
+	server := prometheus.Start(t, pods.Items[running].Status.PodIP+":8080", "../../config/prometheus/alerts.yaml")
 	value := func(query string) (got float64) {
 		server.Eventually(query, func() (bool, error) {
 			samples, err := server.Query(query)
@@ -241,7 +243,19 @@ func TestAPrometheusThatScrapesTheOperatorHasTheFiguresOfTheStatus(t *testing.T)
 		})
 		return got
 	}
-	login := stack.Status.Latency.Scenarios[0].Endpoints[0]
+	var login v1alpha1.EndpointResult
+	if l := stack.Status.Latency; l != nil {
+		for _, scenario := range l.Scenarios {
+			for _, endpoint := range scenario.Endpoints {
+				if scenario.Name == v1alpha1.ScenarioLogin && endpoint.Name == "login" {
+					login = endpoint
+				}
+			}
+		}
+	}
+	if login.Requests == 0 {
+		t.Fatalf("the status has no logins: %+v", stack.Status.Latency)
+	}
 	labels := fmt.Sprintf(`namespace=%q,stack=%q,scenario="Login",endpoint=%q`, authentikNamespace, authentikStack, login.Name)
 	if got, want := value(fmt.Sprintf(`authstack_latency_percentile_seconds{%s,percentile="50"}`, labels)), float64(login.P50Micros)/1e6; math.Abs(got-want) > 1e-6 {
 		t.Errorf("the p50 of %s is %g s in Prometheus and %g s in the status", login.Name, got, want)

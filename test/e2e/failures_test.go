@@ -112,8 +112,9 @@ func endsInError(t *testing.T, name, says string) {
 func logIsFull(t *testing.T) {
 	makeScripts(t, "chatty", map[string]string{
 		// Its result is longer than 4 KiB.
-		"short.js": "import http from 'k6/http'; import { baseURL, headers } from './lib/stack.js';\nexport default function () { for (const endpoint of 'abcdefghijklmnopqrst') http.get(`${baseURL}/-/health/live/`, { headers, tags: { endpoint } }); }",
-		// k6 warns of each request that got no answer, and names its address: 25 MB of it in half a minute. The kubelet looks every
+		"short.js": "import http from 'k6/http'; import { baseURL, headers } from './lib/stack.js';\n" +
+			"export default function () { for (const endpoint of 'abcdefghijklmnopqrst') http.get(`${baseURL}/-/health/live/`, { headers, tags: { endpoint } }); }",
+		// k6 warns of each request that got no answer, and names its address: 38 MB of it in half a minute. The kubelet looks every
 		// ten seconds whether a log has more than 10 MiB.
 		"long.js": "import http from 'k6/http'; import { sleep } from 'k6';\nconst address = `https://10.96.0.1/${'x'.repeat(15000)}`;\nexport default function () { for (let i = 0; i < 25; i++) http.get(address); sleep(0.3); }",
 	})
@@ -138,7 +139,7 @@ func logIsFull(t *testing.T) {
 	})
 	t.Run("so that the kubelet rotates it, and the result at its end is read", func(t *testing.T) {
 		const name = "rotated"
-		applyTest(t, name, script("chatty", "long.js")+", iterations: 70, warmUpIterations: 1")
+		applyTest(t, name, script("chatty", "long.js")+", iterations: 100, warmUpIterations: 1")
 		pod := generatorPod(t, name, corev1.PodRunning)
 		logs := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), "k6", "*")
 		eventually(t, "the log is rotated", 3*time.Minute, func(context.Context) error {
@@ -152,7 +153,7 @@ func logIsFull(t *testing.T) {
 	t.Run("so that the Pod is evicted", func(t *testing.T) {
 		const name = "storage-limit"
 		applyTest(t, name, script("chatty", "long.js")+", iterations: 200, warmUpIterations: 1", "ephemeral-storage: 2Mi")
-		endsInError(t, name, "Evicted: Pod ephemeral local storage usage exceeds")
+		endsInError(t, name, "raise ephemeral-storage in spec.generator.resources")
 	})
 }
 
@@ -164,7 +165,7 @@ func targetIsBroken(t *testing.T) {
 		endsInError(t, "syntax-error", "A script of k6 is broken")
 	})
 	t.Run("a stack that cannot be reached", func(t *testing.T) {
-		applyTest(t, "unreachable", "name: Login, iterations: 20, warmUpIterations: 40, connections: New")
+		applyTest(t, "unreachable", "name: Login, iterations: 20, warmUpIterations: 400, connections: New")
 		pod := generatorPod(t, "unreachable", corev1.PodRunning)
 		service, err := clientset.CoreV1().Services(measuredNamespace).Get(context.Background(), measuredStack+"-authentik", metav1.GetOptions{})
 		if err != nil {

@@ -34,19 +34,22 @@ const causes = {
   1050: 'timed out',
   1101: 'the name is not known',
   1201: 'the connection broke',
+  1202: 'the connection broke',
+  1210: 'connecting failed',
   1211: 'connecting timed out',
   1212: 'connection refused',
   1213: 'connecting failed',
   1220: 'connection reset',
+  1300: 'TLS failed',
   1310: 'the certificate is not trusted',
   1311: 'the certificate is of another name',
 };
 
-// cause of an error in words, or k6's code of it. A certificate that has expired has the code for anything, 1000, and the
+// cause of an error in words, or k6's number of it. A certificate that has expired has the code for anything, 1000, and the
 // words of Go's crypto/x509.
 function cause(code, error) {
   if (/certificate has expired or is not yet valid/.test(error)) return 'the certificate has expired or is not yet valid';
-  return causes[code] || code;
+  return causes[code] || `error ${code} of k6`;
 }
 
 // totalOf is how long the client waited: for a connection (queueing, DNS, connect, TLS), then for

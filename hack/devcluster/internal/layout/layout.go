@@ -76,10 +76,13 @@ func (l Layout) Name() string {
 	return "devcluster-" + hex.EncodeToString(sum[:3])
 }
 
+// LinkPrefix begins the name of every cluster's Link.
+const LinkPrefix = "devc"
+
 // Link is the host's end of the cable to the node. At most 15 bytes.
 func (l Layout) Link() string {
 	sum := sha256.Sum256([]byte(l.State))
-	return "devc" + hex.EncodeToString(sum[:3])
+	return LinkPrefix + hex.EncodeToString(sum[:3])
 }
 
 // InState joins a path to the state folder.

@@ -69,15 +69,15 @@ func makeCgroups(l layout.Layout) error {
 	return nil
 }
 
-// countWrites has the kernel count each container's writes to the disk that holds dir, for the kubelet's
+// countWrites has the kernel count each container's writes to the disk of the state folder, for the kubelet's
 // container_fs_writes_total. Version 2 of cgroups counts by itself. Version 1 counts from the first time on that a
 // limit of a disk was written, be it 0, which is none (seen on Linux 6.18); it does so until the machine is
 // restarted, and limits nothing. A disk that cannot be counted is no reason to have no cluster.
-func countWrites(dir string) {
+func countWrites(l layout.Layout) {
 	roots, _ := hierarchies()
 	for _, root := range roots {
-		limit := filepath.Join(root, "blkio.throttle.write_iops_device")
-		if disk := diskOf(dir); disk != "" && command.Exists(limit) {
+		limit := filepath.Join(root, l.Name(), "blkio.throttle.write_iops_device")
+		if disk := diskOf(l.State); disk != "" && command.Exists(limit) {
 			_ = os.WriteFile(limit, []byte(disk+" 0"), 0o200)
 		}
 	}

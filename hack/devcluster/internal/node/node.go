@@ -49,7 +49,7 @@ func Create(ctx context.Context, l layout.Layout, plan network.Plan) error {
 	if err := makeCgroups(l); err != nil {
 		return err
 	}
-	countWrites(l.State)
+	countWrites(l)
 	if err := makeNamespaces(ctx, l); err != nil {
 		return fmt.Errorf("making the node's namespaces: %w", err)
 	}
@@ -152,8 +152,11 @@ func Remove(ctx context.Context, l layout.Layout) error {
 	if err := restoreSysctls(l); err != nil {
 		return err
 	}
-	for _, path := range fixed {
-		_ = os.Remove(path) // if it is empty, as when we made it
+	// The nodes of other clusters mount something on them, and lose it with the folder.
+	if others, _ := filepath.Glob("/sys/class/net/" + layout.LinkPrefix + "*"); len(others) == 0 {
+		for _, path := range fixed {
+			_ = os.Remove(path) // if it is empty, as when we made it
+		}
 	}
 	if err := os.RemoveAll(l.State); err != nil {
 		return fmt.Errorf("removing the state folder: %w", err)

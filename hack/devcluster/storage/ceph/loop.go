@@ -40,8 +40,7 @@ func loopDevice(path string) (*os.File, error) {
 		}
 		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
 		if err == nil {
-			// Version 1 of cgroups counts writes to it, for the kubelet, once a limit was written, be it 0, which is none.
-			_ = os.WriteFile("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device", fmt.Appendf(nil, "7:%d 0", n), 0o200)
+			countWrites(n)
 			return device, nil
 		}
 		device.Close()
@@ -50,6 +49,17 @@ func loopDevice(path string) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("every free loop device was taken by somebody else")
+}
+
+// countWrites has version 1 of cgroups count writes to a loop device, for the kubelet: it begins once a limit was written, be
+// it 0, which is none. Version 2 counts by itself and has no such file.
+func countWrites(loop int) {
+	limit, err := os.OpenFile("/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device", os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Fprintf(limit, "7:%d 0", loop)
+	_ = limit.Close()
 }
 
 // grow makes the loop device as large as its file has become.
