@@ -72,6 +72,7 @@ test-ceph: ## Crashes of database and OSDs, stopped OSDs and a comparison on a r
 build: ## Build the operator and the CLI into bin.
 	go build -o $(BIN)/ ./cmd/...
 	ln -sf kubectl-authstack $(BIN)/authstack
+	install -m 755 hack/kubectl_complete-authstack $(BIN)/
 
 .PHONY: k6
 k6: ## Build k6 with this project's output into bin/authstack-k6, for authstack test --url.

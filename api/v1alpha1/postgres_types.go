@@ -45,8 +45,8 @@ type PostgresSpec struct {
 	// Durability says which acknowledged writes a crash may take. Strict: none. IdentityDurable: new and
 	// changed sessions, cache entries, times of logins, reputation scores and how far background tasks are,
 	// of the last moments, so that a person logs in again and a task is done twice; no user, credential,
-	// token, event, logout, revocation or task in the queue. Relaxed: all of the last three
-	// wal_writer_delays, about 0.6 s. Default: IdentityDurable where the product's version
+	// token, event, logout, revocation or task in the queue. Relaxed: all of the last three rounds of
+	// the WAL writer, about 0.6 s on a fast disk. Default: IdentityDurable where the product's version
 	// keeps such rows in PostgreSQL and it was looked into, or else Strict; status says what is in force.
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
@@ -83,7 +83,8 @@ const (
 	// commit (docs/durability.md).
 	DurabilityIdentity Durability = "IdentityDurable"
 	// DurabilityRelaxed is synchronous_commit=off: a crash can take the acknowledged commits of up
-	// to three times wal_writer_delay (PostgreSQL docs, "Asynchronous Commit"); nothing is corrupted.
+	// to three rounds of the WAL writer, each wal_writer_delay (PostgreSQL docs, "Asynchronous Commit")
+	// and a flush; nothing is corrupted.
 	DurabilityRelaxed Durability = "Relaxed"
 )
 

@@ -54,7 +54,7 @@ const (
 
 func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v1alpha1.Guard {
 	list := []v1alpha1.Guard{
-		failuresGuard(merged), samplesGuard(plan, merged), warmUpGuard(plan, merged), droppedGuard(plan, merged),
+		failuresGuard(plan, merged), samplesGuard(plan, merged), warmUpGuard(plan, merged), droppedGuard(plan, merged),
 		throttledGuard(plan, runs), cpuGuard(runs), clockGuard(runs),
 	}
 	if !ev.Outside {
@@ -90,7 +90,7 @@ func guardNamed(list []v1alpha1.Guard, name string) v1alpha1.Guard {
 
 // failuresGuard looks at the endpoint with the greatest share of failures, and at the checks of the
 // scripts likewise: of a user's own script they may be the only ones that know a wrong answer.
-func failuresGuard(run *result.Run) v1alpha1.Guard {
+func failuresGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	var worst *result.Series
 	var total, failed int64
 	for i := range run.Series {
@@ -98,7 +98,7 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 		if s.OfRequests() {
 			total, failed = total+s.Requests, failed+s.Failed()
 		}
-		if s.Failed() > 0 && (worst == nil || s.Failed()*worst.Requests > worst.Failed()*s.Requests) {
+		if s.Failed() > 0 && !beyondFirstStep(plan, s) && (worst == nil || s.Failed()*worst.Requests > worst.Failed()*s.Requests) {
 			worst = s
 		}
 	}
@@ -123,6 +123,17 @@ func failuresGuard(run *result.Run) v1alpha1.Guard {
 		}
 	}
 	return g
+}
+
+// beyondFirstStep is whether a series holds what came in later steps of a rising rate: those go on until something breaks,
+// which is their result (sustained) and no fault of the run.
+func beyondFirstStep(plan *Plan, s *result.Series) bool {
+	for _, scenario := range plan.Scenarios {
+		if steps := scenario.RateStepsPerMinute; string(scenario.Name) == s.Scenario && len(steps) > 0 {
+			return s.Endpoint != stepEndpoint(wholeOf(plan, scenario.Name), steps[0])
+		}
+	}
+	return false
 }
 
 // samplesGuard looks at the numbers that were measured well, and says how many iterations would do. A Trend

@@ -43,6 +43,25 @@ func TestTheHighestRateThatWasKeptUp(t *testing.T) {
 	}
 }
 
+func TestWhatFailsInALaterStepIsNoFault(t *testing.T) {
+	plan := &Plan{Provider: Authentik, Repeats: 1, Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 120}, Duration: duration("1m")}}}
+	good, bad := step("login-at-60", 60, 0, time.Second), step("login-at-60", 60, 5, time.Second)
+	for name, test := range map[string]struct {
+		first, all result.Series
+		ok         bool
+	}{
+		"the second step breaks":     {good, step("login", 180, 30, time.Second), true},
+		"the first step fails as it": {bad, step("login", 180, 35, time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := &result.Run{Series: []result.Series{test.all, test.first, step("login-at-120", 120, 30, time.Second)}}
+			if g := failuresGuard(plan, run); g.OK != test.ok {
+				t.Errorf("the guard is %+v", g)
+			}
+		})
+	}
+}
+
 func TestDrift(t *testing.T) {
 	plan := &Plan{Provider: Authentik, Repeats: 1, Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("10m")}}}
 	for name, test := range map[string]struct {

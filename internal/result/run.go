@@ -118,9 +118,10 @@ func (s *Series) Failed() int64 { return s.Wrong + s.Unanswered }
 
 // Generator is the load generator's own conduct over the run.
 type Generator struct {
-	K6Version  string `json:"k6Version"`
-	GoVersion  string `json:"goVersion"`
-	GOMAXPROCS int    `json:"gomaxprocs"`
+	K6Version string `json:"k6Version"`
+	GoVersion string `json:"goVersion"`
+	// GOMAXPROCS is how many processors k6 could use: at most those of the node.
+	GOMAXPROCS int `json:"gomaxprocs"`
 	// WallMicros is the length of the run by the monotonic clock.
 	WallMicros int64 `json:"wallMicros"`
 	// CPUMicros is the CPU time that the process used, BusiestCPUMicros the most in any one second.

@@ -24,14 +24,19 @@ func roleSettings(in Input) []Setting {
 	return append(settings, role("synchronous_commit", "on", "durability Strict: an acknowledged commit survives a crash"))
 }
 
+// unflushed is how old a commit that did not wait can be and still be lost: the WAL writer may need three rounds for it
+// (PostgreSQL docs, "Asynchronous Commit"), each wal_writer_delay, 200 ms by default, and a flush; the 1.2 s were measured
+// on a Ceph that three databases loaded (docs/durability.md).
+const unflushed = "up to three rounds of the WAL writer, each wal_writer_delay and a flush (about 0.6 s on a fast disk; 1.2 s was seen on a loaded Ceph)"
+
 // DurabilityNote says what a crash can take, or is empty where that is not known.
 func DurabilityNote(durability v1alpha1.Durability) string {
 	switch durability {
 	case v1alpha1.DurabilityRelaxed:
-		return "a crash can take the acknowledged commits of up to three times wal_writer_delay (about 0.6 s by default): logins, logouts, password changes; nothing is corrupted"
+		return "a crash can take the acknowledged commits of " + unflushed + ": logins, logouts, password changes; nothing is corrupted"
 	case v1alpha1.DurabilityIdentity:
-		return "a crash can take new and changed sessions, cache entries, times of logins, reputation scores and how far background tasks are, of up to three times wal_writer_delay " +
-			"(about 0.6 s by default), so that a person logs in again and a task is done twice; no user, credential, token, event, logout, revocation or task in the queue"
+		return "a crash can take new and changed sessions, cache entries, times of logins, reputation scores and how far background tasks are, of " + unflushed +
+			", so that a person logs in again and a task is done twice; no user, credential, token, event, logout, revocation or task in the queue"
 	case v1alpha1.DurabilityStrict:
 		return "a crash takes no acknowledged commit"
 	}

@@ -46,7 +46,7 @@ func (e *evidence) finish(now time.Time) result.Generator {
 	g := result.Generator{
 		K6Version:        k6Version(),
 		GoVersion:        runtime.Version(),
-		GOMAXPROCS:       runtime.GOMAXPROCS(0),
+		GOMAXPROCS:       cores(),
 		WallMicros:       now.Sub(e.start).Microseconds(),
 		CPUMicros:        cpu - e.startCPU,
 		BusiestCPUMicros: max(e.busiestMicro, 0),
@@ -61,6 +61,10 @@ func (e *evidence) finish(now time.Time) result.Generator {
 	}
 	return g
 }
+
+// cores are those that the process could use. Its Pod may be allowed more threads (internal/latency/objects.go) than the node
+// has processors, and a share of what is not there would hide that all of them were busy.
+func cores() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 // usage is the CPU time of this process in microseconds and its peak memory in bytes.
 func usage() (cpu, rss int64) {

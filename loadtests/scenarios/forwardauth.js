@@ -15,7 +15,7 @@ import * as outpost from './lib/outpost.js';
 import { Browser } from './lib/browser.js';
 import { plan } from './lib/plan.js';
 import { login, userOf } from './lib/provider.js';
-import { ok, whole } from './lib/record.js';
+import { ok, onlyRequest, totalOf, whole } from './lib/record.js';
 import { optionsFor, run } from './lib/run.js';
 
 const every = 10;
@@ -41,7 +41,9 @@ export function askAll(phase, number) {
   }
   browser.phase = phase;
   browser.failure = null;
-  browser.record('authorised', product.ask(browser), product.allowed);
+  const answer = product.ask(browser);
+  browser.record('authorised', answer, product.allowed);
+  onlyRequest('authorised', phase, totalOf(answer), browser.failure || ok);
   failures.push(browser.failure);
   // A session that is no longer taken is not tried again.
   const lost = browser.failure;

@@ -14,9 +14,9 @@ import (
 const (
 	// people is how many clients load each database.
 	people = 4
-	// window is what a crash may take under Relaxed: three times wal_writer_delay, which is 200 ms.
+	// window is what a crash may take under Relaxed but for the WAL writer's flushes: three times wal_writer_delay, which is 200 ms.
 	window = 3 * 200 * time.Millisecond
-	// slack is for two cores that run three OSDs and three stacks: the WAL writer, and the kill, come late.
+	// slack is for three flushes and for two cores that run three OSDs and three stacks: the WAL writer, and the kill, come late.
 	slack = 2 * time.Second
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -295,6 +296,20 @@ func TestCompletionKnowsTheClusterAndTheShells(t *testing.T) {
 		if got := w.call(t.Context(), "completion", shell); got.code != cli.ExitPassed || len(got.out) < 1000 {
 			t.Errorf("%s: %+v", shell, got)
 		}
+	}
+}
+
+func TestKubectlCanAskForTheWordsOfItsPlugin(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "kubectl-authstack"), "./cmd/kubectl-authstack")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ask := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "kubectl_complete-authstack"), "ga")
+	ask.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	if out, err := ask.Output(); err != nil || !strings.HasPrefix(string(out), "gate\t") {
+		t.Errorf("for ga it says %q, %v", out, err)
 	}
 }
 

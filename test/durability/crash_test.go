@@ -183,7 +183,7 @@ func TestCrashesTakeNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// Under Relaxed a crash does take some, and none that is older than the promised three times wal_writer_delay.
+// Under Relaxed a crash does take some, and none that is older than the promised three rounds of the WAL writer.
 func TestRelaxedLosesWhatItSays(t *testing.T) {
 	const delay = time.Second
 	trial := newTrial(t, "Relaxed", 4500*time.Millisecond, "-c", fmt.Sprintf("wal_writer_delay=%d", delay.Milliseconds()))

@@ -39,7 +39,7 @@ func generatorIsTakenAway(t *testing.T) {
 		"out-of-memory": {script("hungry", "script.js"), nil, "want of memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			applyTest(t, name, c.scenario+", iterations: 2000")
+			applyTest(t, name, c.scenario+", iterations: 2000", generator)
 			if c.take != nil {
 				if err := c.take(generatorPod(t, name, corev1.PodRunning)); err != nil {
 					t.Fatal(err)
@@ -123,7 +123,7 @@ func logIsFull(t *testing.T) {
 		// The Pod of k6 waits until its log has next to no room.
 		kubectl(t, "cordon", "-l", "kubernetes.io/os=linux")
 		defer kubectl(t, "uncordon", "-l", "kubernetes.io/os=linux")
-		applyTest(t, name, script("chatty", "short.js")+", iterations: 60, warmUpIterations: 2")
+		applyTest(t, name, script("chatty", "short.js")+", iterations: 60, warmUpIterations: 2", generator)
 		pod := generatorPod(t, name, corev1.PodPending)
 		folder := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -139,7 +139,7 @@ func logIsFull(t *testing.T) {
 	})
 	t.Run("so that the kubelet rotates it, and the result at its end is read", func(t *testing.T) {
 		const name = "rotated"
-		applyTest(t, name, script("chatty", "long.js")+", iterations: 100, warmUpIterations: 1")
+		applyTest(t, name, script("chatty", "long.js")+", iterations: 100, warmUpIterations: 1", generator)
 		pod := generatorPod(t, name, corev1.PodRunning)
 		logs := state("pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), "k6", "*")
 		eventually(t, "the log is rotated", 3*time.Minute, func(context.Context) error {
@@ -152,7 +152,7 @@ func logIsFull(t *testing.T) {
 	})
 	t.Run("so that the Pod is evicted", func(t *testing.T) {
 		const name = "storage-limit"
-		applyTest(t, name, script("chatty", "long.js")+", iterations: 200, warmUpIterations: 1", "ephemeral-storage: 2Mi")
+		applyTest(t, name, script("chatty", "long.js")+", iterations: 200, warmUpIterations: 1", strings.Replace(generator, "limits: {", "limits: {ephemeral-storage: 2Mi, ", 1))
 		endsInError(t, name, "raise ephemeral-storage in spec.generator.resources")
 	})
 }
@@ -161,11 +161,11 @@ func logIsFull(t *testing.T) {
 func targetIsBroken(t *testing.T) {
 	t.Run("a script with a syntax error", func(t *testing.T) {
 		makeScripts(t, "broken", map[string]string{"script.js": "export default function () {\n  if (\n}\n"})
-		applyTest(t, "syntax-error", script("broken", "script.js")+", iterations: 10")
+		applyTest(t, "syntax-error", script("broken", "script.js")+", iterations: 10", generator)
 		endsInError(t, "syntax-error", "A script of k6 is broken")
 	})
 	t.Run("a stack that cannot be reached", func(t *testing.T) {
-		applyTest(t, "unreachable", "name: Login, iterations: 20, warmUpIterations: 400, connections: New")
+		applyTest(t, "unreachable", "name: Login, iterations: 20, warmUpIterations: 400, connections: New", generator)
 		pod := generatorPod(t, "unreachable", corev1.PodRunning)
 		service, err := clientset.CoreV1().Services(measuredNamespace).Get(context.Background(), measuredStack+"-authentik", metav1.GetOptions{})
 		if err != nil {
@@ -183,7 +183,7 @@ func targetIsBroken(t *testing.T) {
 			kubectl(t, "exec", "-n", measuredNamespace, measuredStack+"-postgres-0", "-c", "postgres", "--", "psql", "-h", "/run/postgresql", "-U", "postgres", "-d", "authentik", "-c",
 				fmt.Sprintf("ALTER TABLE %s RENAME TO %s", from, to))
 		}
-		applyTest(t, "answers-500", "name: Login, iterations: 100, warmUpIterations: 2")
+		applyTest(t, "answers-500", "name: Login, iterations: 100, warmUpIterations: 2", generator)
 		generatorPod(t, "answers-500", corev1.PodRunning)
 		rename("authentik_flows_flow", "elsewhere")
 		defer rename("elsewhere", "authentik_flows_flow")

@@ -80,9 +80,20 @@ export function whole(endpoint, phase, duration, outcome) {
   if (schedule.step !== null) wholeAs(`${endpoint}-at-${schedule.step}`, phase, duration, outcome);
 }
 
+// onlyRequest adds to a request, which is recorded as such, what a whole has besides, where an iteration is about that
+// request alone: its duration from the intended start, and its step.
+export function onlyRequest(endpoint, phase, duration, outcome) {
+  sinceIntended(duration, Object.assign({ endpoint, phase }, outcome), outcome);
+  if (schedule.step !== null) wholeAs(`${endpoint}-at-${schedule.step}`, phase, duration, outcome);
+}
+
 function wholeAs(endpoint, phase, duration, outcome) {
   const tags = Object.assign({ endpoint, phase }, outcome);
   trends.whole.add(duration, tags);
+  sinceIntended(duration, tags, outcome);
+}
+
+function sinceIntended(duration, tags, outcome) {
   if (schedule.late !== null && outcome === ok) trends.intended.add(duration + schedule.late, tags);
 }
 
