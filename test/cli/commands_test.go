@@ -300,12 +300,7 @@ func TestCompletionKnowsTheClusterAndTheShells(t *testing.T) {
 }
 
 func TestKubectlCanAskForTheWordsOfItsPlugin(t *testing.T) {
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "kubectl-authstack"), "./cmd/kubectl-authstack")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := builtPlugin(t)
 	ask := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "kubectl_complete-authstack"), "ga")
 	ask.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	if out, err := ask.Output(); err != nil || !strings.HasPrefix(string(out), "gate\t") {

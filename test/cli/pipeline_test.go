@@ -16,16 +16,23 @@ import (
 	"authstack.dev/authstack/internal/latency"
 )
 
-// The gate in a real pipeline shape: the script in hack/ci with the real kubectl and the real command as
-// its plugin. A change that makes the login slower fails the build and is taken back; one that does not
-// stays.
-func TestPipelineFailsTheBuildWhenTheLoginGotSlower(t *testing.T) {
+// builtPlugin is a folder with kubectl-authstack.
+func builtPlugin(t *testing.T) string {
+	t.Helper()
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "kubectl-authstack"), "./cmd/kubectl-authstack")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
+	return bin
+}
+
+// The gate in a real pipeline shape: the script in hack/ci with the real kubectl and the real command as
+// its plugin. A change that makes the login slower fails the build and is taken back; one that does not
+// stays.
+func TestPipelineFailsTheBuildWhenTheLoginGotSlower(t *testing.T) {
+	bin := builtPlugin(t)
 	for name, row := range map[string]struct {
 		verdict v1alpha1.Verdict
 		median  int64
