@@ -15,7 +15,8 @@ bench-scale: $(BIN)/devcluster ## One operator with a thousand stacks on a real 
 .PHONY: bench-calibration
 bench-calibration: ## What our k6 tells against what a server of known response times did, beside hey and wrk.
 	hack/install-packages.sh hey wrk
-	cd loadtests/k6 && go test -tags calibration -run 'TestCalibration|TestOverhead' -count=1 -timeout 20m -v . | grep --line-buffered -vE '^(=== |--- PASS|PASS)'
+	cd loadtests/k6 && go test -tags calibration -run 'TestCalibration|TestOverhead|TestMemory' -count=1 -timeout 20m -v . | grep --line-buffered -vE '^(=== |--- PASS|PASS)'
+	go test -tags calibration -count=1 -timeout 10m -v ./test/soak | grep --line-buffered -vE '^( *=== | *--- PASS|PASS)'
 
 .PHONY: bench-power
 bench-power: toolchain ## Gates on the test cluster: a stack as it is, and one whose login is 10 % slower; GATES=2 of each.

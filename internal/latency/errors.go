@@ -87,7 +87,7 @@ func podError(job JobOutcome, code int32) string {
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
 		return fmt.Sprintf("The image of k6 could not be had (%s); give the operator one that this cluster can pull.", reason)
 	case "OOMKilled":
-		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
+		return "k6 was killed for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers or the rate."
 	case "Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "DeletionByTaintManager", "NodeLost":
 		remedy := "run the test again"
 		if why := strings.TrimRight(job.PodMessage, ". "); why != "" {
@@ -146,7 +146,7 @@ func exitError(code int32, words string, run *result.Run) string {
 	case exitStopped, exitTerminated:
 		return fmt.Sprintf("k6 was stopped from outside (exit code %d); run the test again.", code)
 	case exitKilled:
-		return "k6 was killed (exit code 137), most likely for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers."
+		return "k6 was killed (exit code 137), most likely for want of memory; raise the memory limit in spec.generator.resources or lower virtualUsers or the rate."
 	case exitPanic:
 		return "k6 crashed (exit code 109); the log of the Job says where."
 	default:

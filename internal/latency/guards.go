@@ -149,7 +149,7 @@ func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 		g.Detail = join(g.Detail, part)
 	}
 	for _, s := range plan.Scenarios {
-		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples, wouldDo(ceilDiv(minSamples, int64(plan.Repeats))))
+		note(string(s.Name), count(run, s.Name, wholeOf(plan, s.Name)), minSamples, wouldDo(plan, s.Name, ceilDiv(minSamples, int64(plan.Repeats))))
 	}
 	for _, o := range plan.Objectives {
 		note(fmt.Sprintf("%s p%d", titleOf(plan, o), o.Percentile), count(run, o.Scenario, o.Endpoint), sampleFloor(o.Percentile), samplesRemedy(plan, run, o))
@@ -157,7 +157,12 @@ func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	return g
 }
 
-func wouldDo(iterations int64) string {
+func wouldDo(plan *Plan, scenario v1alpha1.ScenarioName, iterations int64) string {
+	for _, s := range plan.Scenarios {
+		if s.Name == scenario && s.Iterations == nil {
+			return fmt.Sprintf("a longer duration in spec.scenarios, for %d iterations that do not fail, would do", iterations)
+		}
+	}
 	return fmt.Sprintf("iterations: %d in spec.scenarios would do if none fails", iterations)
 }
 
@@ -165,13 +170,13 @@ func wouldDo(iterations int64) string {
 // or adds to a Trend, only the run tells.
 func samplesRemedy(plan *Plan, run *result.Run, o v1alpha1.Objective) string {
 	if o.Scenario != v1alpha1.ScenarioScript || o.Endpoint == wholeOf(plan, o.Scenario) {
-		return wouldDo(iterationsFor(plan.Provider, o, plan.Repeats, sampleFloor(o.Percentile)))
+		return wouldDo(plan, o.Scenario, iterationsFor(plan.Provider, o, plan.Repeats, sampleFloor(o.Percentile)))
 	}
 	have, ran := count(run, o.Scenario, o.Endpoint), iterations(run, o.Scenario).Iterations
 	if have == 0 {
 		return fmt.Sprintf("no request of the script that answered has the tag endpoint %s, and no Trend of times, new Trend('%s', true), had a value", o.Endpoint, o.Endpoint)
 	}
-	return wouldDo(ceilDiv(ceilDiv(sampleFloor(o.Percentile)*ran, have), int64(plan.Repeats)))
+	return wouldDo(plan, o.Scenario, ceilDiv(ceilDiv(sampleFloor(o.Percentile)*ran, have), int64(plan.Repeats)))
 }
 
 func count(run *result.Run, scenario v1alpha1.ScenarioName, endpoint string) int64 {

@@ -21,6 +21,38 @@ const (
 // stepEndpoint is the whole of a scenario in the step of one rate; lib/record.js names it so.
 func stepEndpoint(whole string, rate int32) string { return fmt.Sprintf("%s-at-%d", whole, rate) }
 
+// stepOfObjective is the step of a scenario in rising steps that an objective's endpoint is about; false where it is about none.
+// One of the whole is about the first: the steps beyond are to find where the stack breaks, and there it is slow.
+func stepOfObjective(s v1alpha1.Scenario, whole, endpoint string) (rate int32, ok bool) {
+	for i, rate := range s.RateStepsPerMinute {
+		if endpoint == stepEndpoint(whole, rate) || i == 0 && endpoint == whole {
+			return rate, true
+		}
+	}
+	return 0, false
+}
+
+// enoughInSteps refuses steps that are too short for the percentile of an objective to be read from.
+func (p *Plan) enoughInSteps(s v1alpha1.Scenario) error {
+	for _, o := range p.Objectives {
+		rate, ok := stepOfObjective(s, wholeOf(p, s.Name), o.Endpoint)
+		if o.Scenario != s.Name || !ok {
+			continue
+		}
+		warmUp := int64(0)
+		if rate == s.RateStepsPerMinute[0] {
+			warmUp = int64(*s.WarmUpIterations)
+		}
+		needed := ceilDiv(sampleFloor(o.Percentile), int64(p.Repeats))
+		have := int64(float64(rate)*s.Duration.Minutes()) - warmUp
+		if have < needed {
+			return fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and a step of %s has %d; write duration: %ds or a lower percentile",
+				o.Percentile, o.Scenario, o.Endpoint, needed, s.Duration.Duration, max(have, 0), ceilDiv((needed+warmUp+1)*60, int64(rate)))
+		}
+	}
+	return nil
+}
+
 // sustained is the highest rate, in iterations a minute, up to which every step was kept up, and in
 // words what broke at the next; 0 where not even the first was, or there are no steps.
 func sustained(plan *Plan, s v1alpha1.Scenario, run *result.Run) (rate int32, limit string) {

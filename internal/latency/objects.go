@@ -126,7 +126,7 @@ func podSpec(in JobInput, name string) corev1.PodSpec {
 		items = append(items, corev1.KeyToPath{Key: scenarios.User, Path: scenarios.User})
 	}
 	entry, flags := in.entry()
-	resources := generatorResources(in.Test.Spec.Generator.Resources)
+	resources := generatorResources(in.Plan, in.Test.Spec.Generator.Resources)
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
 		AutomountServiceAccountToken: ptr(false),
@@ -164,21 +164,6 @@ func podSpec(in JobInput, name string) corev1.PodSpec {
 				SizeLimit: ptr(resource.MustParse("16Mi")),
 			}}},
 		},
-	}
-}
-
-// generatorResources are those of the spec, or enough for the default scenarios. There is no CPU
-// limit by default: a throttled generator measures itself.
-func generatorResources(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
-	if given != nil {
-		return *given.DeepCopy()
-	}
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("500m"),
-			corev1.ResourceMemory: resource.MustParse("256Mi"),
-		},
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 	}
 }
 

@@ -32,6 +32,9 @@ type planScenario struct {
 	Iterations       int32  `json:"iterations"`
 	WarmUpIterations int32  `json:"warmUpIterations"`
 	VirtualUsers     int32  `json:"virtualUsers"`
+	// PreAllocatedVirtualUsers and MaxVirtualUsers are those of an open model, in k6's words.
+	PreAllocatedVirtualUsers int32 `json:"preAllocatedVirtualUsers,omitempty"`
+	MaxVirtualUsers          int32 `json:"maxVirtualUsers,omitempty"`
 	// DurationSeconds, RatePerMinute and RateStepsPerMinute choose the load model; see lib/run.js.
 	DurationSeconds    int64                   `json:"durationSeconds,omitempty"`
 	RatePerMinute      int32                   `json:"ratePerMinute,omitempty"`
@@ -55,6 +58,9 @@ func planJSON(id string, plan *Plan, target Target) string {
 			Name: string(s.Name), Iterations: orDefault(s.Iterations, 0),
 			WarmUpIterations: *s.WarmUpIterations, VirtualUsers: *s.VirtualUsers,
 			RatePerMinute: orDefault(s.RatePerMinute, 0), RateStepsPerMinute: s.RateStepsPerMinute, Connections: s.Connections,
+		}
+		if s.RatePerMinute != nil || len(s.RateStepsPerMinute) > 0 {
+			of.PreAllocatedVirtualUsers, of.MaxVirtualUsers = virtualUsers(s)
 		}
 		if s.Duration != nil {
 			of.DurationSeconds = int64(s.Duration.Seconds())

@@ -114,6 +114,9 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 		}
 		plan.Scenarios = append(plan.Scenarios, resolved)
 	}
+	if err := enoughMemory(plan, test.Spec.Generator.Resources); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(plan.Scenarios, func(a, b v1alpha1.Scenario) int {
 		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
 	})
@@ -144,12 +147,17 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 	if err := supported(provider, o.Scenario); err != nil {
 		return o, fmt.Errorf("an objective cannot be judged: %w", err)
 	}
-	if !slices.ContainsFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario }) {
+	i := slices.IndexFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario })
+	if i < 0 {
 		return o, fmt.Errorf("an objective names the scenario %s, which this test does not run; add it to spec.scenarios or remove the objective", o.Scenario)
 	}
 	known := endpoints(provider, o.Scenario)
 	if o.Endpoint == "" {
 		o.Endpoint = known[0].name
+	}
+	if rate, ok := stepOfObjective(scenarios[i], known[0].name, o.Endpoint); ok {
+		o.Endpoint = stepEndpoint(known[0].name, rate)
+		return o, nil
 	}
 	if o.Scenario == v1alpha1.ScenarioScript {
 		return o, nil
@@ -194,6 +202,9 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 		out.Duration = &metav1.Duration{Duration: defaultDuration}
 	}
 	if byClock && s.RatePerMinute == nil {
+		if err := p.enoughInSteps(out); err != nil {
+			return s, err
+		}
 		return out, p.fitsTimeout(out)
 	}
 	iterations, given := orDefault(s.Iterations, def.iterations), s.Iterations != nil

@@ -189,6 +189,24 @@ func TestResolve(t *testing.T) {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{30, 60, 120}}}},
 			want: "Login for 30s +12×1",
 		},
+		"an objective is about the first of rising steps, or the one that it names": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
+				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}, Duration: duration("90s")}},
+				Objectives: []v1alpha1.Objective{{Scenario: "Login", Percentile: 95}, {Scenario: "Login", Endpoint: "login-at-600", Percentile: 99}}},
+			want: "Login for 1m30s +12×1", objectives: "Login/login-at-60 Login/login-at-600",
+		},
+		"steps that are too short for it are refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
+				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}}},
+				Objectives: []v1alpha1.Objective{{Scenario: "Login", Percentile: 95}}},
+			refusal: "p95 of Login/login-at-60 needs at least 59 measured iterations in each repeat, and a step of 30s has 18; write duration: 72s",
+		},
+		"a step that there is not is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
+				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}}},
+				Objectives: []v1alpha1.Objective{{Scenario: "Login", Endpoint: "login-at-90", Percentile: 95}}},
+			refusal: "names the endpoint login-at-90, which Login on authentik does not have",
+		},
 		"Pods of the generator get equal parts": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Generator: v1alpha1.GeneratorSpec{Pods: ptr(int32(7))}, Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(14))}}},
 			want: "Login 63+14×14",

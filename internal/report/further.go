@@ -42,7 +42,7 @@ type furtherLine struct{ What, Value string }
 // furtherOf are those of a report, each list with its title; every form shows these and no others.
 func furtherOf(r *Report) []further {
 	var list []further
-	for _, f := range []further{{"Further figures", figureLines(r)}, {"The script's own metrics", ownMetricLines(r)}} {
+	for _, f := range []further{{"Further figures", append(figureLines(r), detailLines(r)...)}, {"The script's own metrics", ownMetricLines(r)}} {
 		if len(f.Lines) > 0 {
 			list = append(list, f)
 		}
@@ -65,7 +65,7 @@ func figureLines(r *Report) []furtherLine {
 	}
 	for _, row := range r.Scenarios {
 		if row.Scenario == string(v1alpha1.ScenarioThroughput) && row.BytesPerSecond > 0 {
-			lines = append(lines, furtherLine{of(row.Variant, row.Scenario+"/"+row.Endpoint) + ", bodies of the answers", bytesWords(row.BytesPerSecond)})
+			lines = append(lines, furtherLine{of(row.Variant, row.Scenario+"/"+row.Endpoint) + ", bodies of the answers", bytesWords(row.BytesPerSecond) + "/s"})
 		}
 	}
 	return lines
@@ -90,17 +90,17 @@ func sustainedWords(s Sustained) string {
 	return words + "; " + s.Limit
 }
 
-// bytesWords is a number of bytes a second with three digits.
-func bytesWords(perSecond int64) string {
-	value, unit := float64(perSecond), "B/s"
-	for _, next := range []string{"kB/s", "MB/s", "GB/s"} {
+// bytesWords is a number of bytes with three digits.
+func bytesWords(bytes int64) string {
+	value, unit := float64(bytes), "B"
+	for _, next := range []string{"kB", "MB", "GB"} {
 		if value < 999.5 {
 			break
 		}
 		value, unit = value/1000, next
 	}
 	switch {
-	case unit == "B/s" || value >= 99.95:
+	case unit == "B" || value >= 99.95:
 		return fmt.Sprintf("%.0f %s", value, unit)
 	case value >= 9.995:
 		return fmt.Sprintf("%.1f %s", value, unit)

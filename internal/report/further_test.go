@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"authstack.dev/authstack/api/v1alpha1"
+	"authstack.dev/authstack/internal/result"
 )
 
 // rising is a test of an open model whose rate rose in steps.
@@ -54,11 +55,35 @@ func TestFurtherFiguresStandOnlyWhereTheyWereMeasured(t *testing.T) {
 	}
 }
 
-func TestBytesASecondHaveThreeDigits(t *testing.T) {
-	for bytes, want := range map[int64]string{1: "1 B/s", 999: "999 B/s", 1000: "1.00 kB/s", 12_345: "12.3 kB/s", 999_499: "999 kB/s", 999_500: "1.00 MB/s", 5_000_000_000: "5.00 GB/s"} {
+func TestBytesHaveThreeDigits(t *testing.T) {
+	for bytes, want := range map[int64]string{1: "1 B", 999: "999 B", 1000: "1.00 kB", 12_345: "12.3 kB", 999_499: "999 kB", 999_500: "1.00 MB", 5_000_000_000: "5.00 GB"} {
 		if got := bytesWords(bytes); got != want {
 			t.Errorf("%d is %s, want %s", bytes, got, want)
 		}
+	}
+}
+
+// What hey prints of the same requests, and their parts.
+func TestThroughputHasItsDetails(t *testing.T) {
+	in := rising()
+	page := result.Series{Scenario: "Throughput", Endpoint: "page", Requests: 6, Wrong: 1, Unanswered: 1, Bytes: 12_000,
+		Statuses: []result.Status{{Status: 200, Count: 4}, {Status: 503, Count: 1}}, Total: result.NewHistogram(), Send: result.NewHistogram()}
+	for _, micros := range []int64{10_000, 20_000, 30_000, 100_000} {
+		page.Total.Record(micros)
+		page.Send.Record(micros / 1000)
+	}
+	whole := page
+	whole.Endpoint, whole.Whole = "throughput", true
+	in.Run = &result.Run{Series: []result.Series{whole, page}}
+	want := []furtherLine{
+		{"Throughput/page, fastest, average", "10.0ms, 40.0ms"},
+		{"Throughput/page, p10, p25, p75", "10.0ms, 10.0ms, 30.0ms"},
+		{"Throughput/page, bodies in all", "12.0 kB, 2.40 kB an answer"},
+		{"Throughput/page, answers by status", "200: 4, 503: 1, no answer: 1"},
+		{"Throughput/page, send", "average 40µs, fastest 10µs, slowest 100µs"},
+	}
+	if diff := cmp.Diff(want, detailLines(New(in))); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -53,6 +53,8 @@ type Report struct {
 	Generator      *result.Generator `json:"generator,omitempty"`
 	// Plots are the distributions of the wholes and of a script's own times; absent without the full histograms.
 	Plots []Plot `json:"plots,omitempty"`
+	// Details of the requests of Throughput; absent without the full histograms.
+	Details []Details `json:"details,omitempty"`
 	// Variants and Pairs are those of a LatencyComparison; a LatencyTest has none. Scenarios are then the
 	// wholes of all variants.
 	Variants []Variant `json:"variants,omitempty"`
@@ -182,7 +184,7 @@ func New(in Input) *Report {
 	if in.Run != nil {
 		generator := in.Run.Generator
 		r.Generator = &generator
-		r.Plots = plots(status.Scenarios, in.Run)
+		r.Plots, r.Details = plots(status.Scenarios, in.Run), detailsOf(in.Run)
 	}
 	return r
 }

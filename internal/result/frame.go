@@ -100,7 +100,7 @@ var trims = []struct {
 	from func(*Run)
 }{
 	{"timelines in fine intervals", eachSeries(func(s *Series) { s.Timeline.Limit(8) })},
-	{"the phases dns, connect, tls and receive", eachSeries(func(s *Series) { s.DNS, s.Connect, s.TLS, s.Receive = nil, nil, nil, nil })},
+	{"the phases dns, connect, tls, send and receive", eachSeries(func(s *Series) { s.DNS, s.Connect, s.TLS, s.Send, s.Receive = nil, nil, nil, nil, nil })},
 	{"Trends of the script's own finer than 3 %", func(r *Run) {
 		for _, s := range r.Scenarios {
 			for i := range s.Metrics {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func sample() *Run {
 		Generator: Generator{K6Version: "v2.2.0", GOMAXPROCS: 2, WallMicros: 60_000_000, CPUMicros: 1_000_000, Throttle: &Throttle{Periods: 600}}}
 	for _, endpoint := range []string{"login", "password-post"} {
 		s := Series{Scenario: "Login", Endpoint: endpoint, Requests: 5002, Wrong: 1, Unanswered: 1, LastMicros: 60_000_000,
-			Total: NewHistogram(), Failures: []Failure{{Kind: "status 500", Count: 1}, {Kind: "no answer (connection refused)", Count: 1}}}
+			Bytes: 70_000, Statuses: []Status{{200, 5000}, {500, 1}}, Total: NewHistogram(), Failures: []Failure{{Kind: "status 500", Count: 1}, {Kind: "no answer (connection refused)", Count: 1}}}
 		for range 5000 {
 			s.Total.Record(int64(random.ExpFloat64() * 700_000))
 		}
@@ -97,7 +98,8 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		return strings.Join(changed, "\n")
 	}
 	flipped := []byte(lines[2])
-	flipped[100] ^= 1
+	// Still a character of base64.
+	flipped[100] = map[bool]byte{true: 'B', false: 'A'}[flipped[100] == 'A']
 	other := sample()
 	other.Format = "x"
 	for name, test := range map[string]struct {
@@ -138,10 +140,17 @@ type errorReader struct{ err error }
 func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 
 func TestWriteRefusesCountsThatDoNotAddUp(t *testing.T) {
-	run := sample()
-	run.Series[0].Requests++
-	if err := Write(&bytes.Buffer{}, run); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("Write gives %v", err)
+	for name, spoil := range map[string]func(s *Series){
+		"a request without an outcome":     func(s *Series) { s.Requests++ },
+		"more answers than requests":       func(s *Series) { s.AddStatus(200, 10) },
+		"less than no answers of a status": func(s *Series) { s.AddStatus(404, -1) },
+		"less than no bytes":               func(s *Series) { s.Bytes = -1 },
+	} {
+		run := sample()
+		spoil(&run.Series[0])
+		if err := Write(&bytes.Buffer{}, run); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: Write gives %v", name, err)
+		}
 	}
 }
 
@@ -151,7 +160,8 @@ func TestMergeOfRunsAddsUp(t *testing.T) {
 	b.Series = append(b.Series, Series{Scenario: "Dashboard", Endpoint: "x"})
 	before := frameOf(t, a)
 	merged := Merge(a, nil, b)
-	if s := merged.Find("Login", "login"); s.Requests != 10004 || s.Failed() != 4 || s.Total.Count() != 10000 || s.LastMicros != 120_000_000 || s.Failures[0].Count != 2 {
+	if s := merged.Find("Login", "login"); s.Requests != 10004 || s.Failed() != 4 || s.Total.Count() != 10000 || s.LastMicros != 120_000_000 || s.Failures[0].Count != 2 ||
+		s.Bytes != 140_000 || !slices.Equal(s.Statuses, []Status{{200, 10_000}, {500, 2}}) {
 		t.Errorf("login: %+v", s)
 	}
 	if merged.Scenarios[0].Iterations != 10000 || merged.Scenarios[0].Checks[0].Passed != 10000 || merged.Generator.CPUMicros != 9_000_000 ||
@@ -166,17 +176,18 @@ func TestMergeOfRunsAddsUp(t *testing.T) {
 	}
 }
 
-func TestKindsOfFailureAreBounded(t *testing.T) {
+func TestKindsOfFailureAndStatusesAreBounded(t *testing.T) {
 	var s Series
 	for i := range 100 {
 		s.AddFailure(fmt.Sprint(i), 1)
+		s.AddStatus(200+i, 1)
 	}
-	var sum int64
-	for _, f := range s.Failures {
-		sum += f.Count
+	var failures, statuses int64
+	for i := range s.Failures {
+		failures, statuses = failures+s.Failures[i].Count, statuses+s.Statuses[i].Count
 	}
-	if len(s.Failures) != maxFailureKinds || sum != 100 {
-		t.Errorf("%d kinds of %d failures", len(s.Failures), sum)
+	if len(s.Failures) != maxFailureKinds || len(s.Statuses) != maxStatuses || failures != 100 || statuses != 100 {
+		t.Errorf("%d kinds of %d failures, %d answers by %d statuses", len(s.Failures), failures, statuses, len(s.Statuses))
 	}
 }
 

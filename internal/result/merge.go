@@ -140,6 +140,9 @@ func (r *Run) addSeries(other *Series, shift int64, span span) {
 		}
 		s.Timeline.Merge(other.Timeline, shift)
 	}
+	for _, answers := range other.Statuses {
+		s.AddStatus(answers.Status, answers.Count)
+	}
 	for _, failure := range other.Failures {
 		s.AddFailure(failure.Kind, failure.Count)
 	}
@@ -148,7 +151,7 @@ func (r *Run) addSeries(other *Series, shift int64, span span) {
 		from *Histogram
 	}{
 		{&s.Total, other.Total}, {&s.Intended, other.Intended}, {&s.DNS, other.DNS}, {&s.Connect, other.Connect},
-		{&s.TLS, other.TLS}, {&s.Wait, other.Wait}, {&s.Receive, other.Receive},
+		{&s.TLS, other.TLS}, {&s.Send, other.Send}, {&s.Wait, other.Wait}, {&s.Receive, other.Receive},
 	} {
 		if pair.from.Count() == 0 {
 			continue
@@ -157,6 +160,22 @@ func (r *Run) addSeries(other *Series, shift int64, span span) {
 			*pair.to = NewHistogram()
 		}
 		(*pair.to).Merge(pair.from)
+	}
+}
+
+// maxStatuses bounds the list of statuses of an endpoint; further ones count as 0.
+const maxStatuses = 16
+
+// AddStatus counts answers of an HTTP status.
+func (s *Series) AddStatus(status int, count int64) {
+	i := slices.IndexFunc(s.Statuses, func(known Status) bool { return known.Status == status })
+	switch {
+	case i >= 0:
+		s.Statuses[i].Count += count
+	case len(s.Statuses) < maxStatuses-1 || status == 0:
+		s.Statuses = append(s.Statuses, Status{Status: status, Count: count})
+	default:
+		s.AddStatus(0, count)
 	}
 }
 

@@ -93,12 +93,15 @@ type Series struct {
 	Intended *Histogram `json:"intended,omitempty"`
 	// Bytes received in bodies of answers, of the measured part.
 	Bytes int64 `json:"bytes,omitempty"`
+	// Statuses counts the answers of the measured part by their HTTP status, in its order; at most maxStatuses.
+	Statuses []Status `json:"statuses,omitempty"`
 	// Timeline is Total over time.
 	Timeline *Timeline `json:"timeline,omitempty"`
 	// The parts of Total. DNS, Connect and TLS hold only requests that opened a connection.
 	DNS     *Histogram `json:"dns,omitempty"`
 	Connect *Histogram `json:"connect,omitempty"`
 	TLS     *Histogram `json:"tls,omitempty"`
+	Send    *Histogram `json:"send,omitempty"`
 	Wait    *Histogram `json:"wait,omitempty"`
 	Receive *Histogram `json:"receive,omitempty"`
 }
@@ -108,6 +111,12 @@ type Failure struct {
 	// Kind in words, for example "status 500" or "no answer (connection refused)". Never part of an answer's body.
 	Kind  string `json:"kind"`
 	Count int64  `json:"count"`
+}
+
+// Status is how many answers had an HTTP status; 0 stands for those beyond maxStatuses.
+type Status struct {
+	Status int   `json:"status"`
+	Count  int64 `json:"count"`
 }
 
 // OfRequests is whether the series counts single requests: neither a composite nor the script's own times.
@@ -154,6 +163,18 @@ const (
 	FailureScript = "script error"
 )
 
+// answers is how many answers the statuses count; less than 0 where one of them does.
+func (s *Series) answers() int64 {
+	sum := int64(0)
+	for _, status := range s.Statuses {
+		if status.Count < 0 || status.Count > maxCount {
+			return -1
+		}
+		sum += status.Count
+	}
+	return sum
+}
+
 // Find returns the series of an endpoint, or nil.
 func (r *Run) Find(scenario, endpoint string) *Series {
 	for i := range r.Series {
@@ -164,7 +185,7 @@ func (r *Run) Find(scenario, endpoint string) *Series {
 	return nil
 }
 
-// Sort brings scenarios, series, checks, metrics and failures into their documented order.
+// Sort brings scenarios, series, checks, metrics, statuses and failures into their documented order.
 func (r *Run) Sort() {
 	slices.SortFunc(r.Scenarios, func(a, b Scenario) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Series, func(a, b Series) int {
@@ -178,6 +199,7 @@ func (r *Run) Sort() {
 		slices.SortFunc(r.Series[i].Failures, func(a, b Failure) int {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Kind, b.Kind))
 		})
+		slices.SortFunc(r.Series[i].Statuses, func(a, b Status) int { return cmp.Compare(a.Status, b.Status) })
 	}
 }
 
@@ -200,6 +222,8 @@ func (r *Run) validate() error {
 	for i := range r.Series {
 		s := &r.Series[i]
 		switch {
+		case len(s.Statuses) > maxStatuses || s.answers() < 0 || s.answers() > s.Requests || s.Bytes < 0:
+			return fmt.Errorf("%w: %.64s/%.64s has %d requests and %d answers by %d statuses", ErrCorrupt, s.Scenario, s.Endpoint, s.Requests, s.answers(), len(s.Statuses))
 		case s.Requests < 0 || s.Wrong < 0 || s.Unanswered < 0 || s.WarmUpRequests < 0 || s.WarmUpFailed < 0:
 			return fmt.Errorf("%w: %.64s/%.64s has a negative count", ErrCorrupt, s.Scenario, s.Endpoint)
 		case s.Intended != nil && s.Intended.Count() != s.Total.Count():
@@ -231,7 +255,7 @@ func (r *Run) plausible() error {
 	}
 	for i := range r.Series {
 		s := &r.Series[i]
-		largest = max(largest, s.Requests, s.WarmUpRequests)
+		largest = max(largest, s.Requests, s.WarmUpRequests, s.Bytes>>10)
 		for _, f := range s.Failures {
 			largest = max(largest, f.Count)
 		}

@@ -5,6 +5,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (a *aggregate) add(sample metrics.Sample) {
 	switch name := sample.Metric.Name; name {
 	case "authstack_request", "authstack_whole":
 		a.addRequest(sample, name == "authstack_whole")
-	case "authstack_dns", "authstack_connect", "authstack_tls", "authstack_wait", "authstack_receive":
+	case "authstack_dns", "authstack_connect", "authstack_tls", "authstack_send", "authstack_wait", "authstack_receive":
 		a.addPart(sample)
 	case "authstack_intended":
 		if !isWarmUp(sample) {
@@ -87,6 +88,7 @@ func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
 	s := a.seriesOf(sample)
 	s.Whole = s.Whole || whole
 	a.count(s, isWarmUp(sample), sample.Time, micros(sample.Value), tag(sample, "outcome"), tag(sample, "failure"))
+	countStatus(s, isWarmUp(sample), tag(sample, "status"))
 }
 
 // count a request that ended at a time with an outcome: ok, wrong or none.
@@ -121,6 +123,13 @@ func (a *aggregate) count(s *result.Series, warmUp bool, ended time.Time, durati
 	}
 }
 
+// countStatus of an answer; a request without one has "0" or nothing.
+func countStatus(s *result.Series, warmUp bool, status string) {
+	if code, err := strconv.Atoi(status); err == nil && code > 0 && !warmUp {
+		s.AddStatus(code, 1)
+	}
+}
+
 func (a *aggregate) addPart(sample metrics.Sample) {
 	if isWarmUp(sample) || tag(sample, "outcome") != "ok" {
 		return
@@ -133,6 +142,8 @@ func (a *aggregate) addPart(sample metrics.Sample) {
 		record(&s.Connect, value)
 	case "authstack_tls":
 		record(&s.TLS, value)
+	case "authstack_send":
+		record(&s.Send, value)
 	case "authstack_wait":
 		record(&s.Wait, value)
 	case "authstack_receive":

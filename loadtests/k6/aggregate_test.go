@@ -72,7 +72,7 @@ func TestCPUStatPaths(t *testing.T) {
 func TestTheResultOfAnyRunIsBelowOneMiB(t *testing.T) {
 	registry, r, start := metrics.NewRegistry(), rand.New(rand.NewPCG(1, 2)), time.Now()
 	var kinds []*metrics.Metric
-	for _, name := range []string{"request", "intended", "dns", "connect", "tls", "wait", "receive"} {
+	for _, name := range []string{"request", "intended", "dns", "connect", "tls", "send", "wait", "receive"} {
 		kinds = append(kinds, registry.MustNewMetric("authstack_"+name, metrics.Trend, metrics.Time))
 	}
 	a := newAggregate(start, nil)

@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ type model struct {
 	RatePerMinute      int    `json:"ratePerMinute,omitempty"`
 	RateStepsPerMinute []int  `json:"rateStepsPerMinute,omitempty"`
 	Connections        string `json:"connections,omitempty"`
+	// Ready and Most are the virtual users of an open model.
+	Ready int `json:"preAllocatedVirtualUsers,omitempty"`
+	Most  int `json:"maxVirtualUsers,omitempty"`
 }
 
 // closed is the default model.
@@ -131,6 +135,12 @@ func runEntry(t *testing.T, entry string, arguments []string, p plan, password s
 	}
 	for path, text := range scenarios.Scripts() {
 		write(path, text)
+	}
+	p.Scenarios = slices.Clone(p.Scenarios)
+	for i := range p.Scenarios {
+		if s := &p.Scenarios[i]; s.RatePerMinute > 0 || s.RateStepsPerMinute != nil {
+			s.Ready, s.Most = 100, 600
+		}
 	}
 	planText, _ := json.Marshal(p)
 	write("plan.json", string(planText))

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,37 @@ func TestAStallWeighsOnAllWhoComeDuringIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What a body is long is told in bytes, not in the 16-bit characters of a script, and every answer counts by its status.
+func TestBytesAndStatusesOfAnswers(t *testing.T) {
+	const body = "Anmeldung für 統合 👍"
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch requests.Add(1) % 4 {
+		case 0:
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+		case 1:
+			// Sent before its length is known.
+			_ = http.NewResponseController(w).Flush()
+		case 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 3:
+			http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(server.Close)
+	run := runK6(t, throughputPlan(server.URL, scenario{Iterations: 40, WarmUpIterations: 4, VirtualUsers: 1}), canaryPassword, nil).must(t, 0)
+	s := run.Find("Throughput", "page")
+	if s.Bytes != int64(30*len(body)) {
+		t.Errorf("%d bytes in 30 answers of %d", s.Bytes, len(body))
+	}
+	want := []result.Status{{Status: 200, Count: 20}, {Status: 503, Count: 10}}
+	if !slices.Equal(s.Statuses, want) || s.Unanswered != 10 || s.Wrong != 10 || s.Send.Count() != 20 {
+		t.Errorf("answers by status %v, %d none, %d wrong, %d sent", s.Statuses, s.Unanswered, s.Wrong, s.Send.Count())
+	}
 }
 
 func TestAScenarioByTheClock(t *testing.T) {

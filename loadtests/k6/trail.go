@@ -41,9 +41,12 @@ func (a *aggregate) addTrail(trail *httpext.Trail) {
 	// As long as the client waited, as in record.js.
 	duration := (trail.Blocked + trail.Duration).Microseconds()
 	a.count(s, warmUp, trail.EndTime, duration, outcome, failure)
+	status, _ := tags.Get("status")
+	countStatus(s, warmUp, status)
 	if warmUp || outcome != "ok" {
 		return
 	}
+	record(&s.Send, trail.Sending.Microseconds())
 	record(&s.Wait, trail.Waiting.Microseconds())
 	record(&s.Receive, trail.Receiving.Microseconds())
 	if trail.Connecting > 0 {

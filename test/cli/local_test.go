@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,19 +22,8 @@ import (
 	"time"
 
 	"authstack.dev/authstack/internal/cli"
+	"authstack.dev/authstack/test/k6binary"
 )
-
-// builtK6 is the path of k6 with our output.
-func builtK6(t *testing.T) string {
-	t.Helper()
-	k6 := filepath.Join(t.TempDir(), "authstack-k6")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", k6, ".")
-	build.Dir = filepath.Join(root, "loadtests", "k6")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	return k6
-}
 
 // expiredCertificate of 127.0.0.1 ended yesterday.
 func expiredCertificate(t *testing.T) tls.Certificate {
@@ -51,7 +39,7 @@ func expiredCertificate(t *testing.T) tls.Certificate {
 
 // Without a cluster: the real k6 with our output against a server that answers as Authelia's first factor.
 func TestTestWithoutACluster(t *testing.T) {
-	k6 := builtK6(t)
+	k6 := k6binary.Build(t, root)
 	var logins, pause atomic.Int64
 	status := http.StatusOK
 	product := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

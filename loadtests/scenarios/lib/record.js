@@ -10,6 +10,7 @@ const trends = {
   dns: new Trend('authstack_dns', true),
   connect: new Trend('authstack_connect', true),
   tls: new Trend('authstack_tls', true),
+  send: new Trend('authstack_send', true),
   wait: new Trend('authstack_wait', true),
   receive: new Trend('authstack_receive', true),
 };
@@ -56,13 +57,21 @@ function cause(code, error) {
 // sending, the first byte and the rest. k6's duration leaves the first part out.
 export const totalOf = (res) => res.timings.blocked + res.timings.duration;
 
+// bytesOf an answer's body, which k6 has only as text of 16-bit characters: as the answer says itself, or counted as UTF-8.
+function bytesOf(res) {
+  const told = Number(res.headers['Content-Length']);
+  if (told > 0) return told;
+  return /^[\x00-\x7f]*$/.test(res.body) ? res.body.length : encodeURIComponent(res.body).replace(/%../g, '.').length;
+}
+
 // request records one request, in milliseconds with their fraction.
 export function request(endpoint, phase, res, outcome) {
   const tags = Object.assign({ endpoint, phase }, outcome);
   const t = res.timings;
-  trends.request.add(totalOf(res), tags);
-  if (res.body && phase === 'measure') bytes.add(res.body.length, tags);
+  trends.request.add(totalOf(res), Object.assign({ status: String(res.status) }, tags));
+  if (res.body && phase === 'measure') bytes.add(bytesOf(res), tags);
   if (outcome !== ok || phase !== 'measure') return;
+  trends.send.add(t.sending, tags);
   trends.wait.add(t.waiting, tags);
   trends.receive.add(t.receiving, tags);
   // A reused connection has none of these; as zeros they would only hide those that were opened.

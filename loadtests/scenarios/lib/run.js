@@ -42,14 +42,14 @@ function modelOf(size) {
     }
     return Object.assign({
       executor: 'ramping-arrival-rate', startRate: size.rateStepsPerMinute[0], timeUnit: '1m', stages,
-    }, usersFor(size, Math.max(...size.rateStepsPerMinute)));
+    }, usersFor(size));
   }
   if (size.ratePerMinute) {
     const milliseconds = Math.round((size.warmUpIterations + size.iterations - 0.5) * periodOf(size));
     return Object.assign({
       executor: 'constant-arrival-rate', rate: size.ratePerMinute, timeUnit: '1m',
       duration: `${Math.min(Math.max(milliseconds, 1000), longest * 1000)}ms`,
-    }, usersFor(size, size.ratePerMinute));
+    }, usersFor(size));
   }
   if (size.durationSeconds) {
     return { executor: 'constant-vus', vus: size.virtualUsers, duration: `${Math.min(size.durationSeconds, longest)}s` };
@@ -60,14 +60,8 @@ function modelOf(size) {
   };
 }
 
-// usersFor are the virtual users of an open model. Each iteration that has not ended holds one. k6
-// drops an iteration that finds none ready, and such a run is worth nothing; so as many are ready as
-// begin in five seconds of standstill, and while the slowest request is waited for (30 s) more are made.
-function usersFor(size, rate) {
-  const perSecond = rate / 60;
-  const ready = Math.max(size.virtualUsers, Math.min(500, Math.ceil(perSecond * 5)));
-  return { preAllocatedVUs: ready, maxVUs: Math.max(ready, Math.min(2000, Math.ceil(perSecond * 30))) };
-}
+// usersFor are the virtual users of an open model, as the plan counts them (internal/latency/users.go).
+const usersFor = (size) => ({ preAllocatedVUs: size.preAllocatedVirtualUsers, maxVUs: size.maxVirtualUsers });
 
 // periodOf is the time between two iterations of an open model in milliseconds.
 const periodOf = (size) => 60000 / size.ratePerMinute;
