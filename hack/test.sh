@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests, stage by stage, each on real parts. Without arguments all stages; with arguments
-# those that are named: unit verify lint api durability loadtests doubles devcluster e2e ceph, and contract, which
+# those that are named: unit verify lint api doubles devcluster durability loadtests e2e ceph, and contract, which
 # takes ten minutes for a dozen releases of authentik and is for whoever changes what we ask of it.
 # Each stage's whole output is in out/test/STAGE.log; what fails is shown here.
 set -uo pipefail
@@ -11,7 +11,9 @@ mkdir -p "$root/bin" "$root/out/test"
 # The lint stage vets every package of this module, with the tags as well; the other modules are vetted where they are tested. So
 # go test does not do it once more.
 export GOFLAGS="${GOFLAGS:-} -vet=off"
-all=(unit verify lint api durability loadtests doubles devcluster e2e ceph)
+all=(unit verify lint api doubles devcluster durability loadtests e2e ceph)
+# These go beside api and devcluster.
+beside="lint doubles"
 stages=("$@")
 [ ${#stages[@]} -gt 0 ] || stages=("${all[@]}")
 
@@ -72,36 +74,74 @@ stage_e2e() {
 # CEPH_ROUNDS=20 as many crashes as docs/durability.md reports.
 stage_ceph() { packages && "$root/hack/install-packages.sh" jq && hack/ceph/run.sh -run "${CEPH_TESTS:-TestStacks}"; }
 
+# What is downloaded, while the first stage compiles.
+download() {
+  local module
+  for module in $(git ls-files '*go.mod'); do (cd "$(dirname "$module")" && go mod download); done
+}
+
+# end PROCESS: it and all that it started.
+end() {
+  local child
+  for child in $(pgrep -P "$1"); do end "$child"; done
+  kill "$1" 2>/dev/null || true
+}
+
+# run_stage STAGE: shows how it goes, and writes passed or failed into out/test/STAGE.result.
+run_stage() {
+  local stage=$1 log="$root/out/test/$1.log" result="$root/out/test/$1.result" started=$SECONDS pid
+  printf '%-12s …\n' "$stage"
+  ("stage_$stage") >"$log" 2>&1 </dev/null &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    sleep 1
+    if (((SECONDS - started) % 30 == 0)); then printf '%-12s %4ds  %s\n' "$stage" $((SECONDS - started)) "$(tail -n1 "$log" | cut -c1-100)"; fi
+  done
+  if wait $pid; then
+    echo passed >"$result"
+    printf '%-12s passed in %ds\n%s\n' "$stage" $((SECONDS - started)) "$(grep -E '^(ok|--- PASS)' "$log" | sed 's/^/    /' | cut -c1-140)"
+  else
+    echo failed >"$result"
+    printf '%-12s FAILED after %ds; the end of %s:\n%s\n' "$stage" $((SECONDS - started)) "out/test/$stage.log" \
+      "$({ grep -nE -- '--- FAIL|^FAIL|panic:' "$log" | head -40; tail -n 80 "$log"; } | sed 's/^/    /')"
+  fi
+}
+
 main() {
-  passed=0 failed=0 names=()
+  local stage side=() sides=
   for stage in "${stages[@]}"; do
     declare -F "stage_$stage" >/dev/null || { echo "no such stage: $stage (there are: ${all[*]})" >&2; exit 2; }
+    rm -f "$root/out/test/$stage.result"
   done
+  # What runs behind this script does not hear of Ctrl-C.
+  trap 'for job in $(jobs -p); do end "$job"; done; exit 130' INT TERM
   # The cluster of an earlier demo, which e2e makes anew in any case, would disturb the other stages.
   [[ " ${stages[*]} " != *" e2e "* ]] || (devcluster && "$root/bin/devcluster" down) >"$root/out/test/before.log" 2>&1 || { cat "$root/out/test/before.log"; exit 1; }
+  if [ ${#stages[@]} -gt 3 ]; then download >"$root/out/test/download.log" 2>&1 & fi
+  # Lint and doubles go beside api and devcluster, which leave a part of the processors idle. The stages after those want the
+  # machine for themselves: they measure, or crash what is under load.
   for stage in "${stages[@]}"; do
-    log="$root/out/test/$stage.log"
-    started=$SECONDS
-    printf '%-12s …\n' "$stage"
-    ("stage_$stage") >"$log" 2>&1 </dev/null &
-    pid=$!
-    while kill -0 $pid 2>/dev/null; do
-      sleep 1
-      if (((SECONDS - started) % 30 == 0)); then printf '%-12s %4ds  %s\n' "$stage" $((SECONDS - started)) "$(tail -n1 "$log" | cut -c1-100)"; fi
-    done
-    if wait $pid; then
-      passed=$((passed + 1))
-      printf '%-12s passed in %ds\n' "$stage" $((SECONDS - started))
-      grep -E '^(ok|--- PASS)' "$log" | sed 's/^/    /' | cut -c1-140 || true
-    else
-      failed=$((failed + 1)) names+=("$stage")
-      printf '%-12s FAILED after %ds; the end of %s:\n' "$stage" $((SECONDS - started)) "out/test/$stage.log"
-      { grep -nE -- '--- FAIL|^FAIL|panic:' "$log" | head -40; tail -n 80 "$log"; } | sed 's/^/    /'
-    fi
+    if [[ " ${stages[*]} " == *" api "* && " $beside " == *" $stage "* ]]; then side+=("$stage"); fi
   done
-  [ $failed = 0 ] || echo "failed: ${names[*]}"
-  echo "$passed passed, $failed failed"
-  [ $failed = 0 ]
+  for stage in "${stages[@]}"; do
+    [[ " ${side[*]} " != *" $stage "* ]] || continue
+    if [[ $stage == api && ${#side[@]} -gt 0 ]]; then
+      (for one in "${side[@]}"; do run_stage "$one"; done) &
+      sides=$!
+    elif [[ -n $sides && " api devcluster " != *" $stage "* ]]; then
+      wait "$sides"
+      sides=
+    fi
+    run_stage "$stage"
+  done
+  [ -z "$sides" ] || wait "$sides"
+  local failed=()
+  for stage in "${stages[@]}"; do
+    [ "$(cat "$root/out/test/$stage.result" 2>/dev/null)" = passed ] || failed+=("$stage")
+  done
+  [ ${#failed[@]} = 0 ] || echo "failed: ${failed[*]}"
+  echo "$((${#stages[@]} - ${#failed[@]})) passed, ${#failed[@]} failed in $((SECONDS / 60)) min"
+  [ ${#failed[@]} = 0 ]
 }
 
 # In a function, so that the whole script is read before it runs and an edit cannot change a run.

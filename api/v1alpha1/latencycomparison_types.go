@@ -66,6 +66,7 @@ type LatencyComparisonSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 1 || self.all(s, !has(s.duration) && !has(s.ratePerMinute) && !has(s.rateStepsPerMinute))",message="a scenario with duration, ratePerMinute or rateStepsPerMinute runs by the clock and needs a LatencyComparison of its own; write it as the only scenario"
 	// +kubebuilder:validation:XValidation:rule="self.all(s, s.name != 'Script')",message="a comparison measures in namespaces that it makes, where the ConfigMap of a script is not; measure a script by LatencyTests, with spec.baseline to compare them"
 	Scenarios []Scenario `json:"scenarios,omitempty"`
 

@@ -38,7 +38,7 @@ const (
 // until iterations are done or duration is over. Open model (ratePerMinute): iterations begin on a
 // schedule, whether the earlier ones have ended or not, as people come; a stall then weighs as much as
 // it would in life. Steps (rateStepsPerMinute): an open model whose rate rises, to find the knee.
-// A closed model with a duration of minutes to hours is a soak: its drift over time is judged.
+// A duration of three minutes to hours makes it a soak: its drift over time is judged.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.ratePerMinute) && has(self.rateStepsPerMinute))",message="set one of ratePerMinute (one rate) and rateStepsPerMinute (a rate that rises)"
 // +kubebuilder:validation:XValidation:rule="!(has(self.iterations) && has(self.duration))",message="set one of iterations (a number) and duration (a time)"
@@ -66,15 +66,16 @@ type Scenario struct {
 	// +kubebuilder:validation:Maximum=100000
 	WarmUpIterations *int32 `json:"warmUpIterations,omitempty"`
 
-	// VirtualUsers that work at once; each has connections of its own. In an open model, those that
-	// are ready at the start; more are added when they are all busy. Default: 1, 50 for Throughput.
+	// VirtualUsers that work at once; each has connections of its own. In an open model at least so many
+	// are ready, or as many as begin in five seconds of the highest rate (at most 500); up to as many as
+	// begin in thirty (at most 2000) are added when they are all busy. Default: 1, 50 for Throughput.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=256
 	VirtualUsers *int32 `json:"virtualUsers,omitempty"`
 
 	// Duration for which the scenario runs, warm-up included, in place of a number of iterations; of
-	// rateStepsPerMinute the duration of one step. Default: 30s for Throughput and for steps, else
+	// rateStepsPerMinute the duration of one step. Default: 30s for Throughput (alone in its test) and for steps, else
 	// iterations count.
 	// +optional
 	// +kubebuilder:validation:Type=string

@@ -122,15 +122,17 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 		return nil, err
 	}
 	test.Name = "local"
+	// k6 on this machine has no Job whose time it could have beside that of the command.
+	seconds := int32(min(m.timeout.Seconds(), 86_400))
+	test.Spec.TimeoutSeconds = &seconds
 	plan, err := latency.Resolve(test, l.stack(target))
 	if err != nil {
-		return nil, err
+		return nil, errors.New(strings.NewReplacer("spec.timeoutSeconds", "--timeout", "write timeoutSeconds: ", "write --timeout with seconds: ").Replace(err.Error()))
 	}
 	if plan.Asks(v1alpha1.ScenarioForwardAuth) && target.ForwardAuthHost == "" {
 		return nil, errors.New("scenario ForwardAuth asks authentik's embedded outpost for an application: " +
 			"write --forward-auth-host with the external host of a proxy provider in mode forward_single, or measure in a cluster, where a LatencyTest makes one")
 	}
-	plan.Timeout = m.timeout
 	if m.dryRun {
 		_, err := fmt.Fprintf(a.Out, "k6 would run against %s (%s, as %s):\n%s", target.BaseURL, target.Provider, target.Host, describePlan(plan))
 		return nil, err

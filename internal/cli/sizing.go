@@ -65,7 +65,7 @@ LatencyTest of logins. That needs the right to get nodes/proxy. What a node does
 	flags := cmd.Flags()
 	flags.Int32Var(&iterations, "iterations", sizingIterations, "logins that are measured")
 	flags.Int32Var(&m.users, "virtual-users", 0, "virtual users at once. Default: 1")
-	flags.DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for the verdict")
+	flags.DurationVar(&m.timeout, "timeout", defaultTimeout, "how long to wait for the verdict")
 	flags.BoolVar(&m.remove, "rm", false, "remove the LatencyTest afterwards")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "print the LatencyTest, and make nothing")
 	flags.StringVarP(&format, "output", "o", "table", "table or json")

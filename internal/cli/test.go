@@ -18,11 +18,20 @@ import (
 	"authstack.dev/authstack/internal/report"
 )
 
+// defaultTimeout of waiting for a verdict.
+const defaultTimeout = 30 * time.Minute
+
+// maxRateSteps of a scenario (api/v1alpha1, Scenario.rateStepsPerMinute).
+const maxRateSteps = 16
+
 // measurement is what test and gate let a user say about a LatencyTest.
 type measurement struct {
 	scenarios, objectives []string
 	users, repeats        int32
 	name, client          string
+	rate                  int32
+	rateSteps             []int32
+	connections           string
 	timeout               time.Duration
 	remove, dryRun        bool
 }
@@ -31,13 +40,58 @@ func (m *measurement) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&m.scenarios, "scenario", nil, "scenario to run, with its iterations or its length if not the default: Login, Dashboard, ForwardAuth, OIDC, Throughput, "+
 		"Login=200, Login=5m; may be given several times. Default: those of the objectives, and Login")
 	flags.StringArrayVar(&m.objectives, "objective", nil, "what is fast enough, as SCENARIO[/ENDPOINT]:pN<DURATION, for example 'Login:p95<800ms'; may be given several times. Default: those of the stack")
-	flags.Int32Var(&m.users, "virtual-users", 0, "virtual users at once, for the scenarios that --scenario names. Default: 1")
+	flags.Int32Var(&m.users, "virtual-users", 0, "virtual users at once, for the scenarios that --scenario names. Default: 1, 50 for Throughput")
+	flags.Int32Var(&m.rate, "rate", 0, "iterations a minute that begin whether or not the earlier ones have ended (the open model), for the scenarios that --scenario names")
+	flags.Int32SliceVar(&m.rateSteps, "rate-steps", nil, "rates a minute that rise, for example 60,120,240, to find where the stack breaks; each lasts as long as the scenario says, or 30s")
+	flags.StringVar(&m.connections, "connections", "", "Reuse, or New to open one for each request, for the scenarios that --scenario names. Default: Reuse")
 	flags.Int32Var(&m.repeats, "repeats", 0, "times that the scenarios are run. Default: 1")
 	flags.StringVar(&m.name, "name", "", "name of the LatencyTest. Default: the stack's and a few random letters")
 	flags.StringVar(&m.client, "oidc-client-secret", "", "for OIDC on Authelia: the Secret with client_id, client_secret and redirect_uri of a client in Authelia's configuration")
-	flags.DurationVar(&m.timeout, "timeout", 30*time.Minute, "how long to wait for the verdict")
+	flags.DurationVar(&m.timeout, "timeout", defaultTimeout, "how long to wait for the verdict")
 	flags.BoolVar(&m.remove, "rm", false, "remove the LatencyTest, and with it the kept result, once it was shown")
 	flags.BoolVar(&m.dryRun, "dry-run", false, "print what would be made, and make nothing")
+}
+
+// model puts the load model into a scenario.
+func (m *measurement) model(s *v1alpha1.Scenario) {
+	if m.rate > 0 {
+		s.RatePerMinute = &m.rate
+	}
+	s.RateStepsPerMinute, s.Connections = m.rateSteps, v1alpha1.ConnectionMode(m.connections)
+}
+
+// validateModel says what the API server would refuse, since without a cluster nobody else does.
+func (m *measurement) validateModel() error {
+	switch {
+	case m.rate < 0 || slices.ContainsFunc(m.rateSteps, func(rate int32) bool { return rate < 1 }):
+		return errors.New("--rate and --rate-steps: write rates of 1 a minute or more")
+	case m.rate > 0 && len(m.rateSteps) > 0:
+		return errors.New("--rate is one rate and --rate-steps one that rises: write one of them")
+	case !slices.IsSorted(m.rateSteps) || len(m.rateSteps) == 1 || len(m.rateSteps) > maxRateSteps:
+		return fmt.Errorf("--rate-steps: write 2 to %d rates, each higher than the one before, for example 60,120,240", maxRateSteps)
+	case m.connections != "" && m.connections != string(v1alpha1.ConnectionsReuse) && m.connections != string(v1alpha1.ConnectionsNew):
+		return fmt.Errorf("--connections %s: write Reuse or New", m.connections)
+	}
+	return nil
+}
+
+// makeTime gives a scenario that was given a length the time for it: of its Job, and of the waiting for it where nobody set that.
+func (m *measurement) makeTime(test *v1alpha1.LatencyTest) {
+	lasts := time.Duration(0)
+	for _, s := range test.Spec.Scenarios {
+		if s.Duration != nil {
+			lasts = max(lasts, s.Duration.Duration*time.Duration(max(1, len(s.RateStepsPerMinute))))
+		}
+	}
+	// Two minutes for k6 to begin, and to end by itself; a Job has fifteen if nobody says otherwise.
+	job := lasts + 2*time.Minute
+	if job <= 15*time.Minute {
+		return
+	}
+	test.Spec.TimeoutSeconds = new(int32(min(job.Seconds(), 86_400)))
+	if m.timeout == defaultTimeout {
+		m.timeout += job * time.Duration(max(1, m.repeats))
+	}
 }
 
 // object is the LatencyTest.
@@ -56,6 +110,7 @@ func (m *measurement) object(namespace, stack string) (*v1alpha1.LatencyTest, er
 		if err != nil {
 			return nil, err
 		}
+		m.model(&s)
 		if s.Name == v1alpha1.ScenarioOIDC && m.client != "" {
 			s.OIDC = &v1alpha1.OIDCClient{ClientSecretRef: v1alpha1.LocalReference{Name: m.client}}
 		}
@@ -64,9 +119,18 @@ func (m *measurement) object(namespace, stack string) (*v1alpha1.LatencyTest, er
 	if m.client != "" && !slices.ContainsFunc(test.Spec.Scenarios, func(s v1alpha1.Scenario) bool { return s.OIDC != nil }) {
 		return nil, errors.New("--oidc-client-secret belongs to the scenario OIDC: add --scenario OIDC")
 	}
-	if m.users > 0 && len(m.scenarios) == 0 {
-		return nil, errors.New("--virtual-users belongs to scenarios: name them with --scenario, for example --scenario Login")
+	for flag, given := range map[string]bool{"--virtual-users": m.users > 0, "--rate": m.rate > 0, "--rate-steps": len(m.rateSteps) > 0, "--connections": m.connections != ""} {
+		if given && len(m.scenarios) == 0 {
+			return nil, fmt.Errorf("%s belongs to scenarios: name them with --scenario, for example --scenario Login", flag)
+		}
 	}
+	if err := m.validateModel(); err != nil {
+		return nil, err
+	}
+	if m.repeats > 20 {
+		return nil, fmt.Errorf("--repeats %d: write at most 20", m.repeats)
+	}
+	m.makeTime(test)
 	for _, text := range m.objectives {
 		o, err := parseObjective(text)
 		if err != nil {

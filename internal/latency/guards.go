@@ -2,6 +2,7 @@ package latency
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -27,6 +28,8 @@ const (
 	// GuardClock: wall clock and monotonic clock agree on the length of the run within a second; they
 	// do not when the clock was set or the machine was paused.
 	GuardClock = "clock"
+	// GuardPodsTogether: the Pods of a parallel run of the generator began within a tenth of the run. Only of several Pods.
+	GuardPodsTogether = "generator-pods-together"
 	// GuardPodsUnchanged: the same Pods, containers and images before and after.
 	GuardPodsUnchanged = "pods-unchanged"
 	// GuardPodsReady: they were ready before and after, and all the time in between.
@@ -50,6 +53,9 @@ const (
 	maxCPUPercent       = 80
 	minSamples          = 10
 	maxClockDrift       = time.Second
+	// Pods begin as soon as each one's node has started it. Up to a tenth of the run, or two seconds, one may wait for another.
+	maxApartPercent = 10
+	minPodsApart    = 2 * time.Second
 )
 
 func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v1alpha1.Guard {
@@ -63,7 +69,10 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 	if plan.Script() != nil && !ev.Outside {
 		list = append(list, scriptGuard(runs, ev))
 	}
-	if drift := driftGuard(plan, merged); drift.Name != "" {
+	if plan.Pods > 1 {
+		list = append(list, togetherGuard(plan, runs))
+	}
+	if drift := driftGuard(plan, runs); drift.Name != "" {
 		list = append(list, drift)
 	}
 	for i := range list {
@@ -74,7 +83,7 @@ func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v
 
 // chance are the guards that a run may violate by chance, so that another run is worth its time. What
 // the others find, the same spec finds again.
-var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged, GuardNodePressure, GuardScriptUnchanged}
+var chance = []string{GuardThrottled, GuardCPU, GuardClock, GuardPodsTogether, GuardPodsUnchanged, GuardPodsReady, GuardStackUnchanged, GuardNodePressure, GuardScriptUnchanged}
 
 // MostVoided is how many runs of a test may be voided and repeated; the next one counts, whatever it is.
 const MostVoided = 2
@@ -115,6 +124,10 @@ func failuresGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 		g.Detail = fmt.Sprintf("%s (limit %d %%)", g.Detail, maxFailedPercent)
 	}
 	for _, s := range run.Scenarios {
+		if slices.ContainsFunc(plan.Scenarios, func(of v1alpha1.Scenario) bool { return string(of.Name) == s.Name && len(of.RateStepsPerMinute) > 0 }) {
+			// A check is counted over all steps, of which the last ones are to break.
+			continue
+		}
 		for _, c := range s.Checks {
 			if c.Failed*100 > (c.Passed+c.Failed)*maxFailedPercent {
 				g.OK = false
@@ -159,7 +172,7 @@ func samplesGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 
 func wouldDo(plan *Plan, scenario v1alpha1.ScenarioName, iterations int64) string {
 	for _, s := range plan.Scenarios {
-		if s.Name == scenario && s.Iterations == nil {
+		if s.Name == scenario && (s.Iterations == nil || slices.Contains(plan.Soaks, s.Name)) {
 			return fmt.Sprintf("a longer duration in spec.scenarios, for %d iterations that do not fail, would do", iterations)
 		}
 	}
@@ -281,11 +294,25 @@ func cpuGuard(runs []*result.Run) v1alpha1.Guard {
 func clockGuard(runs []*result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{Name: GuardClock, OK: true}
 	for _, run := range runs {
-		drift := run.EndedAt.Sub(run.StartedAt) - time.Duration(run.Generator.WallMicros)*time.Microsecond
-		if drift.Abs() > maxClockDrift {
+		drift := run.ClockDrift()
+		if drift > maxClockDrift {
 			g.OK = false
 		}
-		g.Detail = join(g.Detail, fmt.Sprintf("wall clock and monotonic clock differ by %s", result.FormatMicros(drift.Abs().Microseconds())))
+		g.Detail = join(g.Detail, fmt.Sprintf("wall clock and monotonic clock differ by %s", result.FormatMicros(drift.Microseconds())))
+	}
+	return g
+}
+
+// togetherGuard is that the Pods of a parallel run began together: what one of them did alone is not the load that was asked for.
+func togetherGuard(plan *Plan, runs []*result.Run) v1alpha1.Guard {
+	g := v1alpha1.Guard{Name: GuardPodsTogether, OK: true}
+	for _, run := range runs {
+		apart, length := run.PodsApart(), run.EndedAt.Sub(run.StartedAt)
+		if apart > max(minPodsApart, length*maxApartPercent/100) {
+			g.OK = false
+		}
+		g.Detail = join(g.Detail, fmt.Sprintf("%d Pods began within %s of %s (limit %d %%, or %s)",
+			plan.Pods, result.FormatMicros(apart.Microseconds()), result.FormatMicros(length.Microseconds()), maxApartPercent, minPodsApart))
 	}
 	return g
 }

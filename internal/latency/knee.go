@@ -2,6 +2,7 @@ package latency
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"authstack.dev/authstack/api/v1alpha1"
@@ -30,6 +31,16 @@ func stepOfObjective(s v1alpha1.Scenario, whole, endpoint string) (rate int32, o
 		}
 	}
 	return 0, false
+}
+
+// mixesSteps is whether an objective of a scenario in rising steps is about something that was measured over all of them.
+func mixesSteps(provider string, s v1alpha1.Scenario, o v1alpha1.Objective) bool {
+	known := endpoints(provider, s.Name)
+	if len(s.RateStepsPerMinute) == 0 || len(known) == 0 || o.Endpoint == "" {
+		return false
+	}
+	_, step := stepOfObjective(s, known[0].name, o.Endpoint)
+	return !step && (s.Name == v1alpha1.ScenarioScript || slices.ContainsFunc(known, func(e endpoint) bool { return e.name == o.Endpoint }))
 }
 
 // enoughInSteps refuses steps that are too short for the percentile of an objective to be read from.
@@ -80,7 +91,7 @@ func sustained(plan *Plan, s v1alpha1.Scenario, run *result.Run) (rate int32, li
 }
 
 // GuardDrift holds where the median of the last third of a soak is at most a quarter above that of the
-// first. Like GuardFailures it speaks of the stack: its violation is a Failed.
+// first, in each repeat. Like GuardFailures it speaks of the stack: its violation is a Failed.
 const GuardDrift = "drift"
 
 const (
@@ -90,22 +101,24 @@ const (
 	minDriftTime    = 3 * time.Minute
 )
 
-// driftGuard looks at scenarios that run by the clock, or is without a name where none is long enough.
-func driftGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
+// driftGuard looks at scenarios that were given a duration, or is without a name where none is long enough.
+func driftGuard(plan *Plan, runs []*result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{OK: true}
-	for _, s := range plan.Scenarios {
-		series := run.Find(string(s.Name), wholeOf(plan, s.Name))
-		if series == nil || series.Timeline == nil || len(s.RateStepsPerMinute) > 0 {
-			continue
+	for _, name := range plan.Soaks {
+		for _, run := range runs {
+			series := run.Find(string(name), wholeOf(plan, name))
+			if series == nil || series.Timeline == nil {
+				continue
+			}
+			before, after, ok := thirds(series.Timeline)
+			if !ok {
+				continue
+			}
+			g.Name = GuardDrift
+			g.OK = g.OK && after*100 <= before*(100+maxDriftPercent)
+			g.Detail = join(g.Detail, fmt.Sprintf("%s: median %s in the first third, %s in the last (limit %d %% more)",
+				name, result.FormatMicros(before), result.FormatMicros(after), maxDriftPercent))
 		}
-		before, after, ok := thirds(series.Timeline)
-		if !ok {
-			continue
-		}
-		g.Name = GuardDrift
-		g.OK = g.OK && after*100 <= before*(100+maxDriftPercent)
-		g.Detail = join(g.Detail, fmt.Sprintf("%s: median %s in the first third, %s in the last (limit %d %% more)",
-			s.Name, result.FormatMicros(before), result.FormatMicros(after), maxDriftPercent))
 	}
 	return g
 }

@@ -63,7 +63,7 @@ func TestWhatFailsInALaterStepIsNoFault(t *testing.T) {
 }
 
 func TestDrift(t *testing.T) {
-	plan := &Plan{Provider: Authentik, Repeats: 1, Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("10m")}}}
+	plan := &Plan{Provider: Authentik, Repeats: 1, Soaks: []v1alpha1.ScenarioName{"Login"}}
 	for name, test := range map[string]struct {
 		seconds int64
 		// at is the length of a login that ends at this second, in milliseconds.
@@ -83,7 +83,11 @@ func TestDrift(t *testing.T) {
 			for second := range test.seconds {
 				tl.Record(second*1_000_000, test.at(second)*1000, false)
 			}
-			g := driftGuard(plan, &result.Run{Series: []result.Series{{Scenario: "Login", Endpoint: "login", Timeline: tl}}})
+			run := &result.Run{Series: []result.Series{{Scenario: "Login", Endpoint: "login", Timeline: tl}}}
+			if g := driftGuard(&Plan{Provider: Authentik, Repeats: 1}, []*result.Run{run}); g.Name != "" {
+				t.Errorf("what was given no duration is no soak: %+v", g)
+			}
+			g := driftGuard(plan, []*result.Run{run})
 			if (g.Name != "") != test.named || g.OK != test.ok {
 				t.Errorf("%+v", g)
 			}

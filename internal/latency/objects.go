@@ -203,7 +203,8 @@ func gomaxprocs(plan *Plan, resources corev1.ResourceRequirements) int {
 	}
 	var users int32
 	for _, s := range plan.Scenarios {
-		users = max(users, *s.VirtualUsers/plan.Pods)
+		ready, _ := virtualUsers(s)
+		users = max(users, ready/plan.Pods)
 	}
 	return int(min(8, 2+users/16))
 }

@@ -16,6 +16,8 @@ type Plan struct {
 	Scenarios []v1alpha1.Scenario
 	// Objectives that are judged, with their endpoint set.
 	Objectives []v1alpha1.Objective
+	// Soaks are the scenarios that were given a duration: the guard drift looks at them.
+	Soaks []v1alpha1.ScenarioName
 	// Repeats is the number of Jobs.
 	Repeats int32
 	// Pods that share each Job.

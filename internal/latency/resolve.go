@@ -69,6 +69,41 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 		plan.Timeout = time.Duration(*s) * time.Second
 	}
 
+	objectives, scenarios := asked(plan.Provider, test, stack)
+	for _, o := range objectives {
+		resolved, err := resolveObjective(plan.Provider, scenarios, o)
+		if err != nil {
+			return nil, err
+		}
+		if test.Spec.Baseline != nil && !slices.Contains(BaselinePercentiles, o.Percentile) {
+			return nil, fmt.Errorf("the p%d of an objective cannot be compared with a baseline, which keeps p50, p90, p95 and p99 of each repeat; write one of these, or remove spec.baseline", o.Percentile)
+		}
+		plan.Objectives = append(plan.Objectives, resolved)
+	}
+	for _, s := range scenarios {
+		if err := runnable(plan.Provider, s); err != nil {
+			return nil, err
+		}
+		if len(scenarios) > 1 && (s.Duration != nil || s.RatePerMinute != nil || len(s.RateStepsPerMinute) > 0) {
+			return nil, fmt.Errorf("scenario %s runs by the clock, which would run while the others do; measure it alone, or give it a number of iterations", s.Name)
+		}
+		resolved, err := plan.resolveScenario(stack, s, len(scenarios) == 1)
+		if err != nil {
+			return nil, err
+		}
+		plan.Scenarios = append(plan.Scenarios, resolved)
+	}
+	if err := enoughMemory(plan, test.Spec.Generator.Resources); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(plan.Scenarios, func(a, b v1alpha1.Scenario) int {
+		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
+	})
+	return plan, nil
+}
+
+// asked are the objectives and the scenarios of a test: its own, or else those of the stack, or else what the objectives name.
+func asked(provider string, test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) ([]v1alpha1.Objective, []v1alpha1.Scenario) {
 	objectives, scenarios := test.Spec.Objectives, test.Spec.Scenarios
 	if latency := stack.Spec.Latency; latency != nil {
 		if len(objectives) == 0 {
@@ -90,37 +125,11 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 	if given && len(test.Spec.Objectives) == 0 {
 		// The stack's objectives also speak of scenarios that this test leaves out on purpose.
 		objectives = slices.DeleteFunc(slices.Clone(objectives), func(o v1alpha1.Objective) bool {
-			return !slices.ContainsFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario })
+			i := slices.IndexFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario })
+			return i < 0 || mixesSteps(provider, scenarios[i], o)
 		})
 	}
-
-	for _, o := range objectives {
-		resolved, err := resolveObjective(plan.Provider, scenarios, o)
-		if err != nil {
-			return nil, err
-		}
-		if test.Spec.Baseline != nil && !slices.Contains(BaselinePercentiles, o.Percentile) {
-			return nil, fmt.Errorf("the p%d of an objective cannot be compared with a baseline, which keeps p50, p90, p95 and p99 of each repeat; write one of these, or remove spec.baseline", o.Percentile)
-		}
-		plan.Objectives = append(plan.Objectives, resolved)
-	}
-	for _, s := range scenarios {
-		if err := runnable(plan.Provider, s); err != nil {
-			return nil, err
-		}
-		resolved, err := plan.resolveScenario(stack, s)
-		if err != nil {
-			return nil, err
-		}
-		plan.Scenarios = append(plan.Scenarios, resolved)
-	}
-	if err := enoughMemory(plan, test.Spec.Generator.Resources); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(plan.Scenarios, func(a, b v1alpha1.Scenario) int {
-		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
-	})
-	return plan, nil
+	return objectives, scenarios
 }
 
 // supported refuses what the product cannot do.
@@ -159,6 +168,10 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 		o.Endpoint = stepEndpoint(known[0].name, rate)
 		return o, nil
 	}
+	if mixesSteps(provider, scenarios[i], o) {
+		return o, fmt.Errorf("an objective of %s/%s would be over all steps of the rate, of which the last ones are to break; write endpoint: %s",
+			o.Scenario, o.Endpoint, stepEndpoint(known[0].name, scenarios[i].RateStepsPerMinute[0]))
+	}
 	if o.Scenario == v1alpha1.ScenarioScript {
 		return o, nil
 	}
@@ -176,19 +189,13 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 // resolveScenario fills in a scenario's size. A percentile needs a number of samples to mean
 // anything: the default grows to it, and a given number that is too small is refused, since such a
 // test could only ever end Inconclusive.
-func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (v1alpha1.Scenario, error) {
-	def, users := defaultSizes[s.Name], orDefault(s.VirtualUsers, 1)
-	if s.Name == v1alpha1.ScenarioThroughput {
-		users = orDefault(s.VirtualUsers, 50)
-	}
-	if p.Provider == Authelia {
-		def.warmUp = max(def.warmUp, (delayHistory+2)*autheliaReplicas(stack))
-	}
+//
+// Throughput runs by the clock, but not beside other scenarios: k6 starts them all at once, and each waits for its turn.
+func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario, alone bool) (v1alpha1.Scenario, error) {
+	def, users := p.defaults(stack, s)
 	if p.Pods > 1 && users%p.Pods != 0 {
 		return s, fmt.Errorf("scenario %s has %d virtual users for %d Pods of the generator; write a multiple of %d", s.Name, users, p.Pods, p.Pods)
 	}
-	// Each virtual user's first iteration opens its connections.
-	def.warmUp = max(def.warmUp, users)
 	out := v1alpha1.Scenario{Name: s.Name, VirtualUsers: &users, Connections: s.Connections, OIDC: s.OIDC,
 		RatePerMinute: s.RatePerMinute, RateStepsPerMinute: s.RateStepsPerMinute, Duration: s.Duration, Script: s.Script}
 	if out.Connections == "" {
@@ -197,9 +204,12 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 	warmUp := p.share(orDefault(s.WarmUpIterations, def.warmUp))
 	out.WarmUpIterations = &warmUp
 
-	byClock := s.Duration != nil || len(s.RateStepsPerMinute) > 0 || s.Name == v1alpha1.ScenarioThroughput && s.Iterations == nil && s.RatePerMinute == nil
+	byClock := s.Duration != nil || len(s.RateStepsPerMinute) > 0 || alone && s.Name == v1alpha1.ScenarioThroughput && s.Iterations == nil && s.RatePerMinute == nil
 	if byClock && out.Duration == nil {
 		out.Duration = &metav1.Duration{Duration: defaultDuration}
+	}
+	if s.Duration != nil && len(s.RateStepsPerMinute) == 0 {
+		p.Soaks = append(p.Soaks, s.Name)
 	}
 	if byClock && s.RatePerMinute == nil {
 		if err := p.enoughInSteps(out); err != nil {
@@ -209,17 +219,25 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 	}
 	iterations, given := orDefault(s.Iterations, def.iterations), s.Iterations != nil
 	if s.RatePerMinute != nil && s.Duration != nil {
-		iterations, given = int32(float64(*s.RatePerMinute)*s.Duration.Minutes())-warmUp, true
-		out.Duration = nil
+		var err error
+		if iterations, err = p.iterationsInTime(s, warmUp); err != nil {
+			return s, err
+		}
+		given, out.Duration = true, nil
 	}
+	return p.counted(s, out, iterations, given)
+}
+
+// counted gives a scenario its iterations: those that were given, or as many as its objectives need.
+func (p *Plan) counted(s, out v1alpha1.Scenario, iterations int32, given bool) (v1alpha1.Scenario, error) {
 	// Where there is no time for an interval there may be for a verdict.
 	for _, samples := range []func(int32) int64{p.samplesForInterval, sampleFloor} {
 		enough, err := p.enoughFor(s, iterations, given, samples)
 		if err != nil {
 			return s, err
 		}
-		if s.RatePerMinute == nil && users > enough {
-			return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, users, enough)
+		if s.RatePerMinute == nil && *out.VirtualUsers > enough {
+			return s, fmt.Errorf("scenario %s has %d virtual users for %d iterations; write at least as many iterations as virtual users", s.Name, *out.VirtualUsers, enough)
 		}
 		out.Iterations = ptr(p.share(enough))
 		if p.fitsTimeout(out) == nil {
@@ -227,6 +245,30 @@ func (p *Plan) resolveScenario(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (
 		}
 	}
 	return out, p.fitsTimeout(out)
+}
+
+// defaults of a scenario's size, and its virtual users.
+func (p *Plan) defaults(stack *v1alpha1.AuthStack, s v1alpha1.Scenario) (size, int32) {
+	def, users := defaultSizes[s.Name], orDefault(s.VirtualUsers, 1)
+	if s.Name == v1alpha1.ScenarioThroughput {
+		users = orDefault(s.VirtualUsers, 50)
+	}
+	if p.Provider == Authelia {
+		def.warmUp = max(def.warmUp, (delayHistory+2)*autheliaReplicas(stack))
+	}
+	// Each virtual user's first iteration opens its connections.
+	def.warmUp = max(def.warmUp, users)
+	return def, users
+}
+
+// iterationsInTime is how many iterations of an open model begin in its duration after the warm-up.
+func (p *Plan) iterationsInTime(s v1alpha1.Scenario, warmUp int32) (int32, error) {
+	begun, least := int32(float64(*s.RatePerMinute)*s.Duration.Minutes()), int32(ceilDiv(minSamples, int64(p.Repeats)))
+	if begun-warmUp < least {
+		return 0, fmt.Errorf("scenario %s begins %d iterations in %s at %d a minute, of which %d are the warm-up and at least %d must be measured; write a longer duration or fewer warmUpIterations",
+			s.Name, begun, s.Duration.Duration, *s.RatePerMinute, warmUp, least)
+	}
+	return begun - warmUp, nil
 }
 
 // enoughFor is the number of iterations that gives every objective of the scenario so many samples as its percentile asks for;
@@ -243,6 +285,9 @@ func (p *Plan) enoughFor(s v1alpha1.Scenario, iterations int32, given bool, samp
 				// A twentieth more, so that a few failed requests do not make the run worthless.
 				iterations = int32(min(wanted+wanted/20, 1_000_000))
 			}
+		case int64(iterations) < needed && s.Duration != nil:
+			return 0, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and %s at %d a minute has %d; write a longer duration or a lower percentile",
+				o.Percentile, o.Scenario, o.Endpoint, needed, s.Duration.Duration, *s.RatePerMinute, iterations)
 		case int64(iterations) < needed:
 			return 0, fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and spec.scenarios has %d; write iterations: %d or a lower percentile",
 				o.Percentile, o.Scenario, o.Endpoint, needed, iterations, needed)

@@ -179,7 +179,7 @@ func TestResolve(t *testing.T) {
 		},
 		"an open model whose percentile needs more than begin in its time is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1m"), RatePerMinute: ptr(int32(60))}}, Objectives: []v1alpha1.Objective{objective("Login", "", 99, time.Second)}},
-			refusal: "write iterations: 299",
+			refusal: "needs at least 299 measured iterations in each repeat, and 1m0s at 60 a minute has 48; write a longer duration or a lower percentile",
 		},
 		"an open model that is too slow for the timeout is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RatePerMinute: ptr(int32(2))}}},
@@ -206,6 +206,29 @@ func TestResolve(t *testing.T) {
 				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}}},
 				Objectives: []v1alpha1.Objective{{Scenario: "Login", Endpoint: "login-at-90", Percentile: 95}}},
 			refusal: "names the endpoint login-at-90, which Login on authentik does not have",
+		},
+		"an open model whose time is over before the warm-up is, is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("1m"), RatePerMinute: ptr(int32(10))}}},
+			refusal: "scenario Login begins 10 iterations in 1m0s at 10 a minute, of which 12 are the warm-up and at least 10 must be measured; write a longer duration",
+		},
+		"Throughput counts iterations beside others, which would use up its time": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Objectives: []v1alpha1.Objective{objective("Throughput", "", 95, time.Second)}},
+			want: "Login 60+12×1, Throughput 600+50×50", objectives: "Throughput/throughput",
+		},
+		"a time beside others is refused": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", Duration: duration("5m")}, {Name: "Dashboard"}}},
+			refusal: "scenario Login runs by the clock, which would run while the others do; measure it alone, or give it a number of iterations",
+		},
+		"an objective of a request is not judged over rising steps": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
+				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}, Duration: duration("90s")}},
+				Objectives: []v1alpha1.Objective{objective("Login", "password-post", 95, time.Second)}},
+			refusal: "an objective of Login/password-post would be over all steps of the rate, of which the last ones are to break; write endpoint: login-at-60",
+		},
+		"that of the stack is left out": {
+			stack: authentik(), latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Login", "password-post", 95, time.Second), objective("Login", "", 95, time.Second)}},
+			spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}, Duration: duration("90s")}}},
+			want: "Login for 1m30s +12×1", objectives: "Login/login-at-60",
 		},
 		"Pods of the generator get equal parts": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Generator: v1alpha1.GeneratorSpec{Pods: ptr(int32(7))}, Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(14))}}},

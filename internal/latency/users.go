@@ -36,10 +36,11 @@ func virtualUsers(s v1alpha1.Scenario) (ready, most int32) {
 }
 
 // memoryFor is what one Pod of the generator takes with the virtual users that are ready, and with the most of them, in bytes.
+// k6 makes those of all scenarios before the first one runs.
 func memoryFor(plan *Plan) (ready, most int64) {
 	for _, s := range plan.Scenarios {
 		r, m := virtualUsers(s)
-		ready, most = max(ready, int64(r)), max(most, int64(m))
+		ready, most = ready+int64(r), most+int64(m)
 	}
 	pods := int64(plan.Pods)
 	return memoryOfK6 + ready*memoryOfUser/pods, memoryOfK6 + most*memoryOfUser/pods

@@ -15,7 +15,9 @@ func TestVirtualUsersAndTheirMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		scenario v1alpha1.Scenario
 		pods     int32
-		limit    string
+		// beside is how many scenarios of that size there are.
+		beside int
+		limit  string
 		// ready and most are in plan.json, request and limit those of a Pod for which none are given.
 		ready, most      int32
 		request, largest string
@@ -27,9 +29,14 @@ func TestVirtualUsersAndTheirMemory(t *testing.T) {
 		"a limit that these do not fit into is refused":         {scenario: v1alpha1.Scenario{Name: "Login", RateStepsPerMinute: []int32{60, 3000}}, limit: "128Mi", refusal: "is 128Mi, and k6 needs about 314Mi for the 250 virtual users that it has ready in a Pod"},
 		"two Pods have half of them each":                       {scenario: v1alpha1.Scenario{Name: "Login", RatePerMinute: ptr(int32(6000)), VirtualUsers: ptr(int32(2))}, pods: 2, limit: "314Mi", ready: 500, most: 2000, request: "314Mi", largest: "1064Mi"},
 		"many of a closed model do not fit into little, either": {scenario: v1alpha1.Scenario{Name: "Throughput", VirtualUsers: ptr(int32(256))}, limit: "256Mi", refusal: "about 320Mi for the 256"},
+		"those of all scenarios are made at once":               {scenario: v1alpha1.Scenario{Name: "Login", VirtualUsers: ptr(int32(200))}, beside: 3, limit: "600Mi", refusal: "about 664Mi for the 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test := &v1alpha1.LatencyTest{Spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{c.scenario}}}
+			for _, other := range []v1alpha1.ScenarioName{"Dashboard", "ForwardAuth"}[:max(0, c.beside-1)] {
+				test.Spec.Scenarios = append(test.Spec.Scenarios, v1alpha1.Scenario{Name: other, Iterations: ptr(int32(300)), VirtualUsers: c.scenario.VirtualUsers})
+				test.Spec.Scenarios[0].Iterations = ptr(int32(300))
+			}
 			if c.pods > 0 {
 				test.Spec.Generator.Pods = &c.pods
 			}

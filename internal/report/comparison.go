@@ -29,6 +29,7 @@ type Variant struct {
 	// Sustained are the scenarios whose rate rose in steps.
 	Sustained []Sustained `json:"sustained,omitempty"`
 	Plots     []Plot      `json:"plots,omitempty"`
+	Details   []Details   `json:"details,omitempty"`
 }
 
 // Pair is the ratio of a percentile of one variant to that of another, with its 95 % confidence interval.
@@ -68,7 +69,7 @@ func NewVariant(status v1alpha1.VariantStatus, patch *runtime.RawExtension, scen
 		v.Subject = subjectOf(status.Subject)
 	}
 	if run != nil {
-		v.Plots = plots(scenarios, run)
+		v.Plots, v.Details = plots(scenarios, run), detailsOf(run)
 	}
 	return v
 }
@@ -102,6 +103,10 @@ func NewComparison(in ComparisonInput) *Report {
 				row.Variant, row.Phases = v.Name, nil
 				r.Scenarios = append(r.Scenarios, row)
 			}
+		}
+		for _, d := range v.Details {
+			d.Variant = v.Name
+			r.Details = append(r.Details, d)
 		}
 		for _, s := range v.Sustained {
 			s.Variant = v.Name

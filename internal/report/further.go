@@ -51,7 +51,7 @@ func furtherOf(r *Report) []further {
 }
 
 // figureLines are the rates that were kept up, the durations from the intended start, and the bytes of Throughput, which
-// nobody asks of a login.
+// nobody asks of a login and which Details have where there are any.
 func figureLines(r *Report) []furtherLine {
 	var lines []furtherLine
 	for _, s := range r.Sustained {
@@ -64,7 +64,7 @@ func figureLines(r *Report) []furtherLine {
 		}
 	}
 	for _, row := range r.Scenarios {
-		if row.Scenario == string(v1alpha1.ScenarioThroughput) && row.BytesPerSecond > 0 {
+		if len(r.Details) == 0 && row.Scenario == string(v1alpha1.ScenarioThroughput) && row.BytesPerSecond > 0 {
 			lines = append(lines, furtherLine{of(row.Variant, row.Scenario+"/"+row.Endpoint) + ", bodies of the answers", bytesWords(row.BytesPerSecond) + "/s"})
 		}
 	}

@@ -66,7 +66,8 @@ func TestBytesHaveThreeDigits(t *testing.T) {
 // What hey prints of the same requests, and their parts.
 func TestThroughputHasItsDetails(t *testing.T) {
 	in := rising()
-	page := result.Series{Scenario: "Throughput", Endpoint: "page", Requests: 6, Wrong: 1, Unanswered: 1, Bytes: 12_000,
+	page := result.Series{Scenario: "Throughput", Endpoint: "page", Requests: 6, Wrong: 1, Unanswered: 1, Bytes: 12_000, FirstMicros: 1_000_000, LastMicros: 3_000_000,
+		Failures: []result.Failure{{Kind: "status 503", Count: 1}, {Kind: "no answer (timed out)", Count: 1}},
 		Statuses: []result.Status{{Status: 200, Count: 4}, {Status: 503, Count: 1}}, Total: result.NewHistogram(), Send: result.NewHistogram()}
 	for _, micros := range []int64{10_000, 20_000, 30_000, 100_000} {
 		page.Total.Record(micros)
@@ -76,10 +77,12 @@ func TestThroughputHasItsDetails(t *testing.T) {
 	whole.Endpoint, whole.Whole = "throughput", true
 	in.Run = &result.Run{Series: []result.Series{whole, page}}
 	want := []furtherLine{
+		{"Throughput/page, in all", "6 requests in 2.00s"},
 		{"Throughput/page, fastest, average", "10.0ms, 40.0ms"},
 		{"Throughput/page, p10, p25, p75", "10.0ms, 10.0ms, 30.0ms"},
-		{"Throughput/page, bodies in all", "12.0 kB, 2.40 kB an answer"},
+		{"Throughput/page, bodies of the answers", "6.00 kB/s, 12.0 kB in all, 2.40 kB each"},
 		{"Throughput/page, answers by status", "200: 4, 503: 1, no answer: 1"},
+		{"Throughput/page, failures, warm-up included", "status 503: 1, no answer (timed out): 1"},
 		{"Throughput/page, send", "average 40µs, fastest 10µs, slowest 100µs"},
 	}
 	if diff := cmp.Diff(want, detailLines(New(in))); diff != "" {

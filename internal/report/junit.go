@@ -38,6 +38,7 @@ type (
 		Failure   *junitProblem `xml:"failure"`
 		Error     *junitProblem `xml:"error"`
 		Skipped   *junitProblem `xml:"skipped"`
+		Output    string        `xml:"system-out,omitempty"`
 	}
 	junitProblem struct {
 		Message string `xml:"message,attr"`
@@ -113,7 +114,7 @@ func junitOf(r *Report) junitSuite {
 		suite.add(c)
 	}
 	for _, g := range r.Guards {
-		c := junitCase{ClassName: "guard", Name: g.Name}
+		c := junitCase{ClassName: "guard", Name: g.Name, Output: g.Detail}
 		switch {
 		case g.OK:
 		case r.Verdict == v1alpha1.VerdictFailed:

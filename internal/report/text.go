@@ -70,17 +70,13 @@ func table(b *strings.Builder, r *Report) {
 			fmt.Fprintf(b, " %d. %s: %s\n    %s\n    → %s\n", c.Rank, c.Name, causeWords(c), c.Detail, c.Remedy)
 		}
 	}
-	if failed := failedGuards(r); len(failed) > 0 {
-		b.WriteString("\nGuards that did not hold\n")
-		for _, g := range failed {
-			fmt.Fprintf(b, " ✗ %s: %s\n", g.Name, g.Detail)
+	if len(r.Guards) > 0 {
+		b.WriteString("\nGuards\n")
+		rows := [][]string{}
+		for _, g := range r.Guards {
+			rows = append(rows, []string{" " + mark(g.OK) + " " + g.Name, g.Detail})
 		}
-	} else if len(r.Guards) > 0 {
-		held := fmt.Sprintf("All %d guards held.", len(r.Guards))
-		if len(r.Guards) == 1 {
-			held = "The one guard held."
-		}
-		b.WriteString("\n" + held + "\n")
+		align(b, rows)
 	}
 	if r.Storage != nil {
 		storageTable(b, r.Storage)

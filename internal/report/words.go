@@ -81,17 +81,6 @@ func rate(milli int64) string {
 	return fmt.Sprintf("%.2f", float64(milli)/1000)
 }
 
-// failedGuards are those that did not hold.
-func failedGuards(r *Report) []v1alpha1.Guard {
-	var list []v1alpha1.Guard
-	for _, g := range r.Guards {
-		if !g.OK {
-			list = append(list, g)
-		}
-	}
-	return list
-}
-
 func mark(ok bool) string {
 	if ok {
 		return "✓"

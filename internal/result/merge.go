@@ -1,6 +1,9 @@
 package result
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // maxFailureKinds bounds the list of ways in which an endpoint failed.
 const maxFailureKinds = 16
@@ -19,7 +22,7 @@ func Merge(runs ...*Run) *Run {
 // MergePods adds up the runs of Pods that worked at the same time on one plan, each on its execution
 // segment. It is Merge but for the span: from the first request of any Pod to the last one of any.
 func MergePods(runs ...*Run) *Run {
-	return merge(runs, func(to, from *Series, shift int64) {
+	merged := merge(runs, func(to, from *Series, shift int64) {
 		if from.Requests == 0 {
 			return
 		}
@@ -28,6 +31,12 @@ func MergePods(runs ...*Run) *Run {
 		}
 		to.LastMicros = max(to.LastMicros, from.LastMicros+shift)
 	})
+	for _, run := range runs {
+		if run != nil {
+			merged.PodsApartMicros = max(merged.PodsApartMicros, run.StartedAt.Sub(merged.StartedAt).Microseconds())
+		}
+	}
+	return merged
 }
 
 // span brings the span of a series, that began shift microseconds after the merged run, into that of
@@ -47,9 +56,13 @@ func merge(runs []*Run, span span) *Run {
 			merged.StartedAt = run.StartedAt
 		}
 	}
+	drift := time.Duration(0)
 	for _, run := range runs {
+		drift = max(drift, run.ClockDrift())
+		merged.PodsApartMicros = max(merged.PodsApartMicros, run.PodsApartMicros)
 		merged.add(run, span)
 	}
+	merged.ClockDriftMicros = new(drift.Microseconds())
 	merged.Sort()
 	return merged
 }

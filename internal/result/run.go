@@ -26,6 +26,10 @@ type Run struct {
 	// StartedAt and EndedAt are wall-clock times of the generator's machine.
 	StartedAt time.Time `json:"startedAt"`
 	EndedAt   time.Time `json:"endedAt"`
+	// ClockDriftMicros and PodsApartMicros are of a merged run: the largest ClockDrift of those in it, and how much later than the
+	// first Pod the last one began.
+	ClockDriftMicros *int64 `json:"clockDriftMicros,omitempty"`
+	PodsApartMicros  int64  `json:"podsApartMicros,omitempty"`
 	// StopError is why k6 ended early, in k6's words, or empty.
 	StopError string `json:"stopError,omitempty"`
 	// Trimmed says what was left out of a result that was too long, or nothing.
@@ -89,7 +93,7 @@ type Series struct {
 	Total *Histogram `json:"total,omitempty"`
 	// Intended is Total counted from the moment at which the schedule of an open model wanted the
 	// iteration to begin, so that a stall weighs on every person who would have come during it
-	// (coordinated omission). Only of a whole, and only of an open model.
+	// (coordinated omission). Of a whole, or of the only request of a scenario (ForwardAuth), in an open model.
 	Intended *Histogram `json:"intended,omitempty"`
 	// Bytes received in bodies of answers, of the measured part.
 	Bytes int64 `json:"bytes,omitempty"`
@@ -174,6 +178,18 @@ func (s *Series) answers() int64 {
 	}
 	return sum
 }
+
+// ClockDrift is by how much the wall clock and the monotonic clock of a generator differ over its run: more than nothing where
+// somebody set the clock. Of a merged run it is the largest.
+func (r *Run) ClockDrift() time.Duration {
+	if r.ClockDriftMicros != nil {
+		return time.Duration(*r.ClockDriftMicros) * time.Microsecond
+	}
+	return (r.EndedAt.Sub(r.StartedAt) - time.Duration(r.Generator.WallMicros)*time.Microsecond).Abs()
+}
+
+// PodsApart is how much later than the first Pod of a parallel run the last one began.
+func (r *Run) PodsApart() time.Duration { return time.Duration(r.PodsApartMicros) * time.Microsecond }
 
 // Find returns the series of an endpoint, or nil.
 func (r *Run) Find(scenario, endpoint string) *Series {

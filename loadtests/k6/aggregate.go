@@ -86,8 +86,13 @@ func (a *aggregate) add(sample metrics.Sample) {
 
 func (a *aggregate) addRequest(sample metrics.Sample, whole bool) {
 	s := a.seriesOf(sample)
-	s.Whole = s.Whole || whole
-	a.count(s, isWarmUp(sample), sample.Time, micros(sample.Value), tag(sample, "outcome"), tag(sample, "failure"))
+	outcome := tag(sample, "outcome")
+	// An authorization of authentik is one request or several, by its version; one that failed may have got no further than the
+	// login, and does not say which.
+	if first := s.Requests+s.WarmUpRequests == 0; first || outcome == "ok" || !whole {
+		s.Whole = whole
+	}
+	a.count(s, isWarmUp(sample), sample.Time, micros(sample.Value), outcome, tag(sample, "failure"))
 	countStatus(s, isWarmUp(sample), tag(sample, "status"))
 }
 

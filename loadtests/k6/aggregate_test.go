@@ -94,3 +94,31 @@ func TestTheResultOfAnyRunIsBelowOneMiB(t *testing.T) {
 		t.Errorf("the result has %d bytes", text.Len())
 	}
 }
+
+// One failed login must not make a sum of what was one request each time.
+func TestAFailureDoesNotMakeARequestAWhole(t *testing.T) {
+	registry, start := metrics.NewRegistry(), time.Now()
+	of := map[string]*metrics.Metric{}
+	for _, name := range []string{"authstack_request", "authstack_whole"} {
+		of[name] = registry.MustNewMetric(name, metrics.Trend, metrics.Time)
+	}
+	for name, c := range map[string]struct {
+		samples [][2]string
+		want    bool
+	}{
+		"requests, one of which was not reached": {[][2]string{{"request", "ok"}, {"whole", "wrong"}, {"request", "ok"}}, false},
+		"the first of them was not":              {[][2]string{{"whole", "wrong"}, {"request", "ok"}}, false},
+		"the last of them was not":               {[][2]string{{"request", "ok"}, {"whole", "none"}}, false},
+		"sums, one of which failed":              {[][2]string{{"whole", "ok"}, {"whole", "wrong"}}, true},
+		"sums of which all failed":               {[][2]string{{"whole", "wrong"}, {"whole", "none"}}, true},
+	} {
+		a := newAggregate(start, nil)
+		for _, s := range c.samples {
+			tags := registry.RootTagSet().With("scenario", "OIDC").With("endpoint", "authorization").With("phase", "measure").With("outcome", s[1])
+			a.add(metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: of["authstack_"+s[0]], Tags: tags}, Time: start, Value: 5})
+		}
+		if got := a.run().Series[0]; got.Whole != c.want || got.Requests != int64(len(c.samples)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -135,4 +135,8 @@ func TestForwardAuthOfAuthentikThatAsksForConsent(t *testing.T) {
 	if f := run.Find("ForwardAuth", "first-sight").Failures; len(f) != 1 || f[0].Kind != "outpost login: ak-stage-consent" {
 		t.Errorf("failures: %v", f)
 	}
+	// A question that could not be asked is still a single one, which failed.
+	if s := run.Find("ForwardAuth", "authorised"); s.Whole || s.Requests != 40 || s.Failed() != 40 {
+		t.Errorf("authorised: %+v", s)
+	}
 }

@@ -15,7 +15,7 @@ import * as outpost from './lib/outpost.js';
 import { Browser } from './lib/browser.js';
 import { plan } from './lib/plan.js';
 import { login, userOf } from './lib/provider.js';
-import { ok, onlyRequest, totalOf, whole } from './lib/record.js';
+import { ok, onlyRequest, totalOf, unasked, whole } from './lib/record.js';
 import { optionsFor, run } from './lib/run.js';
 
 const every = 10;
@@ -35,7 +35,8 @@ export function askAll(phase, number) {
     if (outcome === ok) {
       browser = fresh;
     } else if (!browser) {
-      whole('authorised', phase, 0, outcome);
+      unasked('authorised', phase, outcome);
+      onlyRequest('authorised', phase, 0, outcome);
       return outcome;
     }
   }

@@ -17,7 +17,7 @@ import { Browser, jsonOf, judge, status } from './lib/browser.js';
 import { authorize, endpoints, redeem, refresh, subjectOf, wrongJWKS, wrongTokens } from './lib/oidc.js';
 import { client } from './lib/plan.js';
 import { login, userOf } from './lib/provider.js';
-import { ok, request, whole } from './lib/record.js';
+import { ok, request, unasked, whole } from './lib/record.js';
 import { optionsFor, run } from './lib/run.js';
 
 // Of this virtual user: the session, and the tokens that are renewed.
@@ -76,7 +76,7 @@ function renew(phase) {
     const tokens = got.outcome === ok ? redeem(application, got) : null;
     const outcome = tokens ? judge(tokens, (r) => wrongTokens(r, { nonce: got.nonce, refreshable: true })) : got.outcome;
     if (outcome !== ok) {
-      whole('refresh', phase, 0, outcome);
+      unasked('refresh', phase, outcome);
       return outcome;
     }
     lasting = jsonOf(tokens);

@@ -18,6 +18,8 @@ func TestComparisons(t *testing.T) {
 	try(t, map[string]row{
 		"as it is":                       {comparison, "", "", ""},
 		"a script of one's own":          {comparison, `{spec: {scenarios: [{name: Script, script: {configMapRef: {name: a, key: b}}}]}}`, "", "measure a script by LatencyTests"},
+		"a time beside another":          {comparison, `{spec: {scenarios: [{name: Login}, {name: Throughput, duration: 1m}]}}`, "", "runs by the clock and needs a LatencyComparison of its own"},
+		"a time alone":                   {comparison, `{spec: {scenarios: [{name: Throughput, duration: 1m}]}}`, "", ""},
 		"one variant":                    {comparison, variants(`[{name: strict}]`), "", "a comparison needs at least two variants; to measure one stack make a LatencyTest"},
 		"no variant":                     {comparison, variants(`[]`), "", "a comparison needs at least two variants"},
 		"nine variants":                  {comparison, variants(`[{name: a, ` + patch + `}, {name: b, ` + patch + `}, {name: c, ` + patch + `}, {name: d, ` + patch + `}, {name: e, ` + patch + `}, {name: f, ` + patch + `}, {name: g, ` + patch + `}, {name: h, ` + patch + `}, {name: i, ` + patch + `}]`), "", "Too many"},

@@ -25,7 +25,7 @@ func everyOtherScenario(t *testing.T) {
 	}
 	makeScripts(t, "own", map[string]string{"script.js": string(sample), "elsewhere.js": `import http from 'k6/http';
 export default function () { http.get('https://10.96.0.1/version'); }`})
-	const ten, open = "iterations: 10, warmUpIterations: 2", "ratePerMinute: 60, iterations: 10, warmUpIterations: 2"
+	const ten, open = "iterations: 10, warmUpIterations: 2", "ratePerMinute: 180, iterations: 10, warmUpIterations: 2"
 	oidc := map[string]int64{"code-flow": 10, "authorization": 10, "token": 10, "userinfo": 10, "refresh": 10, "jwks": 10}
 	both := map[string]int64{"authorised": 10, "unauthorised": 10, "unauthorised-no-cookie": 1}
 	maps.Copy(both, oidc)
@@ -44,10 +44,10 @@ export default function () { http.get('https://10.96.0.1/version'); }`})
 		"two-pods":   {"name: Throughput, virtualUsers: 2, " + ten, strings.Replace(generator, "{", "{pods: 2, ", 1), pages, ""},
 		"page-open":  {"name: Throughput, connections: New, " + open, generator, pages, ""},
 		"login-open": {"name: Login, connections: New, " + open, generator, map[string]int64{"login": 10, "password-post": 10}, ""},
-		"steps":      {"name: Login, rateStepsPerMinute: [60, 600], warmUpIterations: 4, duration: 20s", "", nil, ""},
+		"steps":      {"name: Login, rateStepsPerMinute: [60, 600], warmUpIterations: 4, duration: 15s", "", nil, ""},
 		"own":        {script("own", "script.js") + ", " + ten, generator, own, ""},
 		"own-open":   {script("own", "script.js") + ", connections: New, " + open, generator, own, ""},
-		"observer":   {"name: Login, " + ten, "repeats: 4\n  " + generator, map[string]int64{"login": 40}, ""},
+		"observer":   {"name: Login, iterations: 4, warmUpIterations: 1", "repeats: 4\n  " + generator, map[string]int64{"login": 16}, ""},
 		"elsewhere":  {script("own", "elsewhere.js") + ", " + ten, generator, nil, "asked for another address than the stack's"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,6 +82,11 @@ export function request(endpoint, phase, res, outcome) {
   }
 }
 
+// unasked counts a request that was not made, since what comes before it failed, as one that failed.
+export function unasked(endpoint, phase, outcome) {
+  trends.request.add(0, Object.assign({ endpoint, phase }, outcome));
+}
+
 // whole records a composite of several requests, in milliseconds; in steps once more under the name of
 // the step, for example login-at-120.
 export function whole(endpoint, phase, duration, outcome) {

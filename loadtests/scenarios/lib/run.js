@@ -111,7 +111,7 @@ export async function runScript(name, names, wholeEndpoint, work) {
 export const clock = () => exec.instance.currentTestRunDuration;
 
 // turn is the iteration that is under way; setup() has none and looks like the first of the warm-up.
-let turn = { phase: 'warmup', number: 0 };
+let turn = { name: '', phase: 'warmup', number: 0 };
 export const currentTurn = () => turn;
 
 function begin(name, names) {
@@ -120,7 +120,7 @@ function begin(name, names) {
   const number = exec.scenario.iterationInTest;
   scheduled(lateness(size, number), stepOf(size));
   setConnections(size.connections);
-  turn = { phase: number < size.warmUpIterations ? 'warmup' : 'measure', number };
+  turn = { name, phase: number < size.warmUpIterations ? 'warmup' : 'measure', number };
   return turn;
 }
 
@@ -133,7 +133,7 @@ function broke(wholeEndpoint, phase, kind) {
 function end(phase, outcome) {
   iteration(phase);
   unanswered = outcome !== ok && outcome.outcome === 'none' ? unanswered + 1 : 0;
-  if (unanswered >= patience) {
+  if (unanswered >= patience && inFirstStep()) {
     exec.test.abort(`no answer from the target in ${patience} iterations in a row, at last: ${outcome.failure}`);
   }
   if (unanswered > 0) sleep(1);
@@ -146,6 +146,12 @@ function lateness(size, number) {
   if (!size.ratePerMinute) return null;
   const late = Date.now() - (exec.scenario.startTime + number * periodOf(size));
   return late < clockDoubt ? 0 : late;
+}
+
+// inFirstStep is whether no rate has risen yet: a stack that answers nobody beyond is the result of the steps.
+function inFirstStep() {
+  const size = sizeOf(turn.name);
+  return !size.rateStepsPerMinute || stepOf(size) === size.rateStepsPerMinute[0];
 }
 
 // stepOf is the rate of the step that is under way, or null.

@@ -1,0 +1,30 @@
+package result
+
+import (
+	"testing"
+	"time"
+)
+
+// Pods that begin one after another are no clock that was set, and a clock that was set in one of them is seen.
+func TestMergeOfPodsKnowsTheirClocksAndDistances(t *testing.T) {
+	second := sample()
+	second.StartedAt, second.EndedAt = second.StartedAt.Add(4*time.Second), second.EndedAt.Add(4*time.Second)
+	set := sample()
+	set.EndedAt = set.EndedAt.Add(time.Hour)
+	for name, c := range map[string]struct {
+		run          *Run
+		drift, apart time.Duration
+	}{
+		"two Pods, one of them late":      {MergePods(second, sample()), 0, 4 * time.Second},
+		"two Pods, one of whose was set":  {MergePods(sample(), set), time.Hour, 0},
+		"repeats stand apart as they may": {Merge(sample(), second), 0, 0},
+		"repeats of two Pods":             {Merge(MergePods(sample(), set), MergePods(sample(), second)), time.Hour, 4 * time.Second},
+		"one run":                         {set, time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.run.ClockDrift() != c.drift || c.run.PodsApart() != c.apart {
+				t.Errorf("%s of the clocks, %s between the Pods", c.run.ClockDrift(), c.run.PodsApart())
+			}
+		})
+	}
+}
