@@ -55,7 +55,7 @@ stage_api() {
     (cd test/flux && go vet ./... && go test ./...) || passed=1
   wait $half && [ $passed = 0 ]
 }
-stage_loadtests() { (cd loadtests/k6 && go vet ./... && go test -timeout 15m ./...); }
+stage_loadtests() { (cd loadtests/k6 && go vet ./... && go vet -tags calibration ./... && go test -timeout 15m ./...); }
 stage_doubles() { packages && (cd hack/doubles && go vet ./... && go test -timeout 15m ./...); }
 # What can be had of authentik without its images: the client that each release publishes, and what it is built on, from PyPI.
 stage_contract() {
@@ -82,9 +82,11 @@ download() {
 
 # end PROCESS: it and all that it started.
 end() {
-  local child
-  for child in $(pgrep -P "$1"); do end "$child"; done
-  kill "$1" 2>/dev/null || true
+  local child children
+  children=$(pgrep -P "$1")
+  # First itself, or it would go on with what comes next.
+  kill "$1" 2>/dev/null
+  for child in $children; do end "$child"; done
 }
 
 # run_stage STAGE: shows how it goes, and writes passed or failed into out/test/STAGE.result.
@@ -108,7 +110,7 @@ run_stage() {
 }
 
 main() {
-  local stage side=() sides=
+  local stage side=() sides= fetching=
   for stage in "${stages[@]}"; do
     declare -F "stage_$stage" >/dev/null || { echo "no such stage: $stage (there are: ${all[*]})" >&2; exit 2; }
     rm -f "$root/out/test/$stage.result"
@@ -117,7 +119,7 @@ main() {
   trap 'for job in $(jobs -p); do end "$job"; done; exit 130' INT TERM
   # The cluster of an earlier demo, which e2e makes anew in any case, would disturb the other stages.
   [[ " ${stages[*]} " != *" e2e "* ]] || (devcluster && "$root/bin/devcluster" down) >"$root/out/test/before.log" 2>&1 || { cat "$root/out/test/before.log"; exit 1; }
-  if [ ${#stages[@]} -gt 3 ]; then download >"$root/out/test/download.log" 2>&1 & fi
+  if [ ${#stages[@]} -gt 3 ]; then download >"$root/out/test/download.log" 2>&1 & fetching=$!; fi
   # Lint and doubles go beside api and devcluster, which leave a part of the processors idle. The stages after those want the
   # machine for themselves: they measure, or crash what is under load.
   for stage in "${stages[@]}"; do
@@ -135,6 +137,7 @@ main() {
     run_stage "$stage"
   done
   [ -z "$sides" ] || wait "$sides"
+  [ -z "$fetching" ] || end "$fetching"
   local failed=()
   for stage in "${stages[@]}"; do
     [ "$(cat "$root/out/test/$stage.result" 2>/dev/null)" = passed ] || failed+=("$stage")

@@ -119,6 +119,12 @@ func (a *App) baseline(ctx context.Context, g *gateOptions) (*report.Report, err
 	return earlier, nil
 }
 
+// forAnother is whether flags of a new measurement are given where an earlier one is judged.
+func (g *gateOptions) forAnother(ofStack bool) bool {
+	what := len(g.scenarios) > 0 || len(g.objectives) > 0 || g.hasModel()
+	return !ofStack && (what || g.repeats > 0 || g.users > 0) || g.last && what
+}
+
 // gated is the report to judge. Nil without an error: a dry run.
 func (a *App) gated(ctx context.Context, g *gateOptions, args []string) (*report.Report, error) {
 	given := len(args)
@@ -130,8 +136,8 @@ func (a *App) gated(ctx context.Context, g *gateOptions, args []string) (*report
 	if given != 1 {
 		return nil, errors.New("name one thing to judge: a stack, --test LATENCYTEST, or -f report.json")
 	}
-	if len(args) == 0 && (len(g.scenarios) > 0 || len(g.objectives) > 0 || g.repeats > 0 || g.users > 0) || g.last && (len(g.scenarios) > 0 || len(g.objectives) > 0) {
-		return nil, errors.New("--scenario, --objective, --repeats and --virtual-users are for a new measurement: name a stack, and leave --last away")
+	if g.forAnother(len(args) > 0) {
+		return nil, errors.New("--scenario, --objective, --repeats, --virtual-users and the flags of the load model are for a new measurement: name a stack, and leave --last away")
 	}
 	if g.file != "" {
 		return readReport(g.file)

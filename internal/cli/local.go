@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -111,6 +112,8 @@ func (l *localTarget) binary() (string, error) {
 	return "", fmt.Errorf("there is no %s: build k6 with this project's output (make k6 writes bin/authstack-k6) and name it with --k6", strings.Join(names, " and no "))
 }
 
+var writeTimeout = regexp.MustCompile(`write timeoutSeconds: (\d+)`)
+
 // testLocally runs the plan with k6 on this machine. Nil without an error: a dry run.
 func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (*report.Report, error) {
 	target, err := l.target()
@@ -127,7 +130,9 @@ func (a *App) testLocally(ctx context.Context, m *measurement, l *localTarget) (
 	test.Spec.TimeoutSeconds = &seconds
 	plan, err := latency.Resolve(test, l.stack(target))
 	if err != nil {
-		return nil, errors.New(strings.NewReplacer("spec.timeoutSeconds", "--timeout", "write timeoutSeconds: ", "write --timeout with seconds: ").Replace(err.Error()))
+		// The same, in the words of this command.
+		text := strings.ReplaceAll(err.Error(), "spec.timeoutSeconds", "--timeout")
+		return nil, errors.New(writeTimeout.ReplaceAllString(text, "write --timeout ${1}s"))
 	}
 	if plan.Asks(v1alpha1.ScenarioForwardAuth) && target.ForwardAuthHost == "" {
 		return nil, errors.New("scenario ForwardAuth asks authentik's embedded outpost for an application: " +
@@ -193,7 +198,13 @@ func describePlan(plan *latency.Plan) string {
 		if s.Duration != nil {
 			size = s.Duration.Duration.String()
 		}
-		fmt.Fprintf(&b, "  %s: %s after %d iterations of warm-up, %d virtual users\n", s.Name, size, *s.WarmUpIterations, *s.VirtualUsers)
+		switch {
+		case s.RatePerMinute != nil:
+			size += fmt.Sprintf(" at %d a minute", *s.RatePerMinute)
+		case len(s.RateStepsPerMinute) > 0:
+			size += fmt.Sprintf(" at each of %d a minute", s.RateStepsPerMinute)
+		}
+		fmt.Fprintf(&b, "  %s: %s after %d iterations of warm-up, %d virtual users, connections %s\n", s.Name, size, *s.WarmUpIterations, *s.VirtualUsers, s.Connections)
 	}
 	for _, o := range plan.Objectives {
 		fmt.Fprintf(&b, "  objective: %s/%s p%d below %s\n", o.Scenario, o.Endpoint, o.Percentile, o.Below.Duration)

@@ -21,8 +21,11 @@ import (
 // defaultTimeout of waiting for a verdict.
 const defaultTimeout = 30 * time.Minute
 
-// maxRateSteps of a scenario (api/v1alpha1, Scenario.rateStepsPerMinute).
-const maxRateSteps = 16
+// maxRateSteps and maxRate of a scenario (api/v1alpha1, Scenario.rateStepsPerMinute).
+const (
+	maxRateSteps = 16
+	maxRate      = 600_000
+)
 
 // measurement is what test and gate let a user say about a LatencyTest.
 type measurement struct {
@@ -60,19 +63,35 @@ func (m *measurement) model(s *v1alpha1.Scenario) {
 	s.RateStepsPerMinute, s.Connections = m.rateSteps, v1alpha1.ConnectionMode(m.connections)
 }
 
-// validateModel says what the API server would refuse, since without a cluster nobody else does.
+// hasModel is whether a flag asks for another load model than the closed one on connections that are kept.
+func (m *measurement) hasModel() bool {
+	return m.rate != 0 || len(m.rateSteps) > 0 || m.connections != ""
+}
+
+// validateModel says of the load model what the API server would refuse, since without a cluster nobody else does.
 func (m *measurement) validateModel() error {
+	outside := func(rate int32) bool { return rate < 1 || rate > maxRate }
 	switch {
-	case m.rate < 0 || slices.ContainsFunc(m.rateSteps, func(rate int32) bool { return rate < 1 }):
-		return errors.New("--rate and --rate-steps: write rates of 1 a minute or more")
+	case m.rate != 0 && outside(m.rate) || slices.ContainsFunc(m.rateSteps, outside):
+		return fmt.Errorf("--rate and --rate-steps: write rates of 1 to %d a minute", maxRate)
 	case m.rate > 0 && len(m.rateSteps) > 0:
 		return errors.New("--rate is one rate and --rate-steps one that rises: write one of them")
-	case !slices.IsSorted(m.rateSteps) || len(m.rateSteps) == 1 || len(m.rateSteps) > maxRateSteps:
+	case !rising(m.rateSteps) || len(m.rateSteps) == 1 || len(m.rateSteps) > maxRateSteps:
 		return fmt.Errorf("--rate-steps: write 2 to %d rates, each higher than the one before, for example 60,120,240", maxRateSteps)
 	case m.connections != "" && m.connections != string(v1alpha1.ConnectionsReuse) && m.connections != string(v1alpha1.ConnectionsNew):
 		return fmt.Errorf("--connections %s: write Reuse or New", m.connections)
 	}
 	return nil
+}
+
+// rising is whether each rate is higher than the one before.
+func rising(rates []int32) bool {
+	for i := 1; i < len(rates); i++ {
+		if rates[i] <= rates[i-1] {
+			return false
+		}
+	}
+	return true
 }
 
 // makeTime gives a scenario that was given a length the time for it: of its Job, and of the waiting for it where nobody set that.
@@ -81,16 +100,22 @@ func (m *measurement) makeTime(test *v1alpha1.LatencyTest) {
 	for _, s := range test.Spec.Scenarios {
 		if s.Duration != nil {
 			lasts = max(lasts, s.Duration.Duration*time.Duration(max(1, len(s.RateStepsPerMinute))))
+		} else if s.RatePerMinute != nil {
+			iterations := int64(60)
+			if s.Iterations != nil {
+				iterations = int64(*s.Iterations)
+			}
+			// With a warm-up of any scenario.
+			lasts = max(lasts, time.Duration(iterations+60)*time.Minute/time.Duration(*s.RatePerMinute))
 		}
 	}
 	// Two minutes for k6 to begin, and to end by itself; a Job has fifteen if nobody says otherwise.
 	job := lasts + 2*time.Minute
-	if job <= 15*time.Minute {
-		return
+	if job > 15*time.Minute {
+		test.Spec.TimeoutSeconds = new(int32(min(job.Seconds(), 86_400)))
 	}
-	test.Spec.TimeoutSeconds = new(int32(min(job.Seconds(), 86_400)))
-	if m.timeout == defaultTimeout {
-		m.timeout += job * time.Duration(max(1, m.repeats))
+	if all := job * time.Duration(max(1, m.repeats)); all > 15*time.Minute && m.timeout == defaultTimeout {
+		m.timeout += all
 	}
 }
 
@@ -110,6 +135,9 @@ func (m *measurement) object(namespace, stack string) (*v1alpha1.LatencyTest, er
 		if err != nil {
 			return nil, err
 		}
+		if len(m.rateSteps) > 0 && s.Iterations != nil {
+			return nil, fmt.Errorf("--scenario %s: each of --rate-steps lasts for a time; write how long in place of a number, for example %s=30s", text, s.Name)
+		}
 		m.model(&s)
 		if s.Name == v1alpha1.ScenarioOIDC && m.client != "" {
 			s.OIDC = &v1alpha1.OIDCClient{ClientSecretRef: v1alpha1.LocalReference{Name: m.client}}
@@ -119,10 +147,8 @@ func (m *measurement) object(namespace, stack string) (*v1alpha1.LatencyTest, er
 	if m.client != "" && !slices.ContainsFunc(test.Spec.Scenarios, func(s v1alpha1.Scenario) bool { return s.OIDC != nil }) {
 		return nil, errors.New("--oidc-client-secret belongs to the scenario OIDC: add --scenario OIDC")
 	}
-	for flag, given := range map[string]bool{"--virtual-users": m.users > 0, "--rate": m.rate > 0, "--rate-steps": len(m.rateSteps) > 0, "--connections": m.connections != ""} {
-		if given && len(m.scenarios) == 0 {
-			return nil, fmt.Errorf("%s belongs to scenarios: name them with --scenario, for example --scenario Login", flag)
-		}
+	if (m.users > 0 || m.hasModel()) && len(m.scenarios) == 0 {
+		return nil, errors.New("--virtual-users, --rate, --rate-steps and --connections belong to scenarios: name them with --scenario, for example --scenario Login")
 	}
 	if err := m.validateModel(); err != nil {
 		return nil, err

@@ -53,9 +53,10 @@ const (
 	maxCPUPercent       = 80
 	minSamples          = 10
 	maxClockDrift       = time.Second
-	// Pods begin as soon as each one's node has started it. Up to a tenth of the run, or two seconds, one may wait for another.
+	// Pods begin as soon as each one's node has started it. Up to a tenth of the run, or five seconds, one
+	// may wait for another, by their nodes' clocks.
 	maxApartPercent = 10
-	minPodsApart    = 2 * time.Second
+	minPodsApart    = 5 * time.Second
 )
 
 func guards(plan *Plan, runs []*result.Run, merged *result.Run, ev Evidence) []v1alpha1.Guard {
@@ -126,6 +127,9 @@ func failuresGuard(plan *Plan, run *result.Run) v1alpha1.Guard {
 	for _, s := range run.Scenarios {
 		if slices.ContainsFunc(plan.Scenarios, func(of v1alpha1.Scenario) bool { return string(of.Name) == s.Name && len(of.RateStepsPerMinute) > 0 }) {
 			// A check is counted over all steps, of which the last ones are to break.
+			if len(s.Checks) > 0 {
+				g.Detail = join(g.Detail, fmt.Sprintf("the checks of %s are not judged, since its rate rises until it breaks", s.Name))
+			}
 			continue
 		}
 		for _, c := range s.Checks {

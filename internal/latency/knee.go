@@ -22,31 +22,32 @@ const (
 // stepEndpoint is the whole of a scenario in the step of one rate; lib/record.js names it so.
 func stepEndpoint(whole string, rate int32) string { return fmt.Sprintf("%s-at-%d", whole, rate) }
 
-// stepOfObjective is the step of a scenario in rising steps that an objective's endpoint is about; false where it is about none.
-// One of the whole is about the first: the steps beyond are to find where the stack breaks, and there it is slow.
-func stepOfObjective(s v1alpha1.Scenario, whole, endpoint string) (rate int32, ok bool) {
-	for i, rate := range s.RateStepsPerMinute {
-		if endpoint == stepEndpoint(whole, rate) || i == 0 && endpoint == whole {
-			return rate, true
+// stepOfObjective is the step of a scenario in rising steps that an objective's endpoint is about, by its name and its rate; false
+// where it is about none. One of a whole is about the first: the steps beyond are to find where the stack breaks, and there it is slow.
+func stepOfObjective(provider string, s v1alpha1.Scenario, endpoint string) (step string, rate int32, ok bool) {
+	for _, whole := range Wholes(provider, s.Name) {
+		for i, rate := range s.RateStepsPerMinute {
+			if step := stepEndpoint(whole, rate); endpoint == step || i == 0 && endpoint == whole {
+				return step, rate, true
+			}
 		}
 	}
-	return 0, false
+	return "", 0, false
 }
 
 // mixesSteps is whether an objective of a scenario in rising steps is about something that was measured over all of them.
-func mixesSteps(provider string, s v1alpha1.Scenario, o v1alpha1.Objective) bool {
-	known := endpoints(provider, s.Name)
-	if len(s.RateStepsPerMinute) == 0 || len(known) == 0 || o.Endpoint == "" {
+func mixesSteps(provider string, s v1alpha1.Scenario, name string) bool {
+	if len(s.RateStepsPerMinute) == 0 {
 		return false
 	}
-	_, step := stepOfObjective(s, known[0].name, o.Endpoint)
-	return !step && (s.Name == v1alpha1.ScenarioScript || slices.ContainsFunc(known, func(e endpoint) bool { return e.name == o.Endpoint }))
+	_, _, step := stepOfObjective(provider, s, name)
+	return !step && (s.Name == v1alpha1.ScenarioScript || slices.ContainsFunc(endpoints(provider, s.Name), func(known endpoint) bool { return known.name == name }))
 }
 
 // enoughInSteps refuses steps that are too short for the percentile of an objective to be read from.
 func (p *Plan) enoughInSteps(s v1alpha1.Scenario) error {
 	for _, o := range p.Objectives {
-		rate, ok := stepOfObjective(s, wholeOf(p, s.Name), o.Endpoint)
+		_, rate, ok := stepOfObjective(p.Provider, s, o.Endpoint)
 		if o.Scenario != s.Name || !ok {
 			continue
 		}
@@ -55,10 +56,11 @@ func (p *Plan) enoughInSteps(s v1alpha1.Scenario) error {
 			warmUp = int64(*s.WarmUpIterations)
 		}
 		needed := ceilDiv(sampleFloor(o.Percentile), int64(p.Repeats))
-		have := int64(float64(rate)*s.Duration.Minutes()) - warmUp
+		// The one that is due at the very end begins in the next step.
+		have := int64(float64(rate)*s.Duration.Minutes()) - warmUp - 1
 		if have < needed {
 			return fmt.Errorf("p%d of %s/%s needs at least %d measured iterations in each repeat, and a step of %s has %d; write duration: %ds or a lower percentile",
-				o.Percentile, o.Scenario, o.Endpoint, needed, s.Duration.Duration, max(have, 0), ceilDiv((needed+warmUp+1)*60, int64(rate)))
+				o.Percentile, o.Scenario, o.Endpoint, needed, s.Duration.Duration, max(have, 0), ceilDiv((needed+warmUp+2)*60, int64(rate)))
 		}
 	}
 	return nil
@@ -76,7 +78,8 @@ func sustained(plan *Plan, s v1alpha1.Scenario, run *result.Run) (rate int32, li
 		wanted := int64(float64(step) * s.Duration.Minutes() * float64(plan.Repeats))
 		began, p95 := series.Requests+series.WarmUpRequests, series.Total.PerMille(950)
 		switch {
-		case began*100 < wanted*minStartedPercent:
+		// What is due at the very end of a step, k6 begins in the next.
+		case (began+int64(plan.Repeats))*100 < wanted*minStartedPercent:
 			return rate, fmt.Sprintf("at %d a minute only %d of %d began in time", step, began, wanted)
 		case series.Failed()*100 > series.Requests*maxFailedPercent:
 			return rate, fmt.Sprintf("at %d a minute %d of %d failed", step, series.Failed(), series.Requests)
@@ -101,23 +104,29 @@ const (
 	minDriftTime    = 3 * time.Minute
 )
 
-// driftGuard looks at scenarios that were given a duration, or is without a name where none is long enough.
+// driftGuard looks at scenarios that were given a duration, and tells of the repeat in which one became slower most; it is without
+// a name where none is long enough.
 func driftGuard(plan *Plan, runs []*result.Run) v1alpha1.Guard {
 	g := v1alpha1.Guard{OK: true}
 	for _, name := range plan.Soaks {
-		for _, run := range runs {
+		worst := 0.0
+		for i, run := range runs {
 			series := run.Find(string(name), wholeOf(plan, name))
 			if series == nil || series.Timeline == nil {
 				continue
 			}
 			before, after, ok := thirds(series.Timeline)
-			if !ok {
+			if !ok || float64(after)/float64(max(before, 1)) <= worst {
 				continue
 			}
+			worst = float64(after) / float64(max(before, 1))
 			g.Name = GuardDrift
-			g.OK = g.OK && after*100 <= before*(100+maxDriftPercent)
-			g.Detail = join(g.Detail, fmt.Sprintf("%s: median %s in the first third, %s in the last (limit %d %% more)",
-				name, result.FormatMicros(before), result.FormatMicros(after), maxDriftPercent))
+			g.OK = after*100 <= before*(100+maxDriftPercent)
+			g.Detail = fmt.Sprintf("%s: median %s in the first third, %s in the last (limit %d %% more)",
+				name, result.FormatMicros(before), result.FormatMicros(after), maxDriftPercent)
+			if len(runs) > 1 {
+				g.Detail += fmt.Sprintf(", in repeat %d of %d, the worst", i+1, len(runs))
+			}
 		}
 	}
 	return g

@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,14 @@ func TestDrift(t *testing.T) {
 			run := &result.Run{Series: []result.Series{{Scenario: "Login", Endpoint: "login", Timeline: tl}}}
 			if g := driftGuard(&Plan{Provider: Authentik, Repeats: 1}, []*result.Run{run}); g.Name != "" {
 				t.Errorf("what was given no duration is no soak: %+v", g)
+			}
+			steady := result.NewTimeline()
+			for second := range test.seconds {
+				steady.Record(second*1_000_000, 600_000, false)
+			}
+			calm := &result.Run{Series: []result.Series{{Scenario: "Login", Endpoint: "login", Timeline: steady}}}
+			if g := driftGuard(plan, []*result.Run{calm, run, calm}); g.OK != test.ok || !g.OK && !strings.HasSuffix(g.Detail, "in repeat 2 of 3, the worst") {
+				t.Errorf("as the second of three repeats: %+v", g)
 			}
 			g := driftGuard(plan, []*result.Run{run})
 			if (g.Name != "") != test.named || g.OK != test.ok {

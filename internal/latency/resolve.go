@@ -69,7 +69,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 		plan.Timeout = time.Duration(*s) * time.Second
 	}
 
-	objectives, scenarios := asked(plan.Provider, test, stack)
+	objectives, scenarios := asked(test, stack)
 	for _, o := range objectives {
 		resolved, err := resolveObjective(plan.Provider, scenarios, o)
 		if err != nil {
@@ -103,7 +103,7 @@ func Resolve(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) (*Plan, erro
 }
 
 // asked are the objectives and the scenarios of a test: its own, or else those of the stack, or else what the objectives name.
-func asked(provider string, test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) ([]v1alpha1.Objective, []v1alpha1.Scenario) {
+func asked(test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStack) ([]v1alpha1.Objective, []v1alpha1.Scenario) {
 	objectives, scenarios := test.Spec.Objectives, test.Spec.Scenarios
 	if latency := stack.Spec.Latency; latency != nil {
 		if len(objectives) == 0 {
@@ -123,10 +123,12 @@ func asked(provider string, test *v1alpha1.LatencyTest, stack *v1alpha1.AuthStac
 		}
 	}
 	if given && len(test.Spec.Objectives) == 0 {
-		// The stack's objectives also speak of scenarios that this test leaves out on purpose.
+		// The stack's objectives also speak of scenarios that this test leaves out on purpose, and not of rates that this test raises
+		// until the stack breaks.
+		own := len(test.Spec.Scenarios) > 0
 		objectives = slices.DeleteFunc(slices.Clone(objectives), func(o v1alpha1.Objective) bool {
 			i := slices.IndexFunc(scenarios, func(s v1alpha1.Scenario) bool { return s.Name == o.Scenario })
-			return i < 0 || mixesSteps(provider, scenarios[i], o)
+			return i < 0 || own && len(scenarios[i].RateStepsPerMinute) > 0
 		})
 	}
 	return objectives, scenarios
@@ -164,11 +166,11 @@ func resolveObjective(provider string, scenarios []v1alpha1.Scenario, o v1alpha1
 	if o.Endpoint == "" {
 		o.Endpoint = known[0].name
 	}
-	if rate, ok := stepOfObjective(scenarios[i], known[0].name, o.Endpoint); ok {
-		o.Endpoint = stepEndpoint(known[0].name, rate)
+	if step, _, ok := stepOfObjective(provider, scenarios[i], o.Endpoint); ok {
+		o.Endpoint = step
 		return o, nil
 	}
-	if mixesSteps(provider, scenarios[i], o) {
+	if mixesSteps(provider, scenarios[i], o.Endpoint) {
 		return o, fmt.Errorf("an objective of %s/%s would be over all steps of the rate, of which the last ones are to break; write endpoint: %s",
 			o.Scenario, o.Endpoint, stepEndpoint(known[0].name, scenarios[i].RateStepsPerMinute[0]))
 	}
@@ -306,11 +308,11 @@ func (p *Plan) fitsTimeout(s v1alpha1.Scenario) error {
 	case len(s.RateStepsPerMinute) > 0:
 		takes = time.Duration(len(s.RateStepsPerMinute)) * s.Duration.Duration
 	case s.RatePerMinute != nil:
-		takes = time.Duration(*s.Iterations+*s.WarmUpIterations) * time.Minute / time.Duration(*s.RatePerMinute)
+		takes = time.Duration(int64(*s.Iterations)+int64(*s.WarmUpIterations)) * time.Minute / time.Duration(*s.RatePerMinute)
 	case s.Duration != nil:
 		takes = s.Duration.Duration
 	}
-	if limit := p.Timeout - stopMargin - 10*time.Second; takes > limit {
+	if limit := p.Timeout - stopMargin - 10*time.Second; takes > 0 && takes > limit {
 		return fmt.Errorf("scenario %s takes %s and spec.timeoutSeconds leaves it %s; write timeoutSeconds: %d or more",
 			s.Name, takes.Round(time.Second), limit, int64((takes+stopMargin+10*time.Second).Seconds())+1)
 	}

@@ -199,7 +199,7 @@ func TestResolve(t *testing.T) {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
 				Scenarios:  []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}}},
 				Objectives: []v1alpha1.Objective{{Scenario: "Login", Percentile: 95}}},
-			refusal: "p95 of Login/login-at-60 needs at least 59 measured iterations in each repeat, and a step of 30s has 18; write duration: 72s",
+			refusal: "p95 of Login/login-at-60 needs at least 59 measured iterations in each repeat, and a step of 30s has 17; write duration: 73s",
 		},
 		"a step that there is not is refused": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
@@ -225,10 +225,16 @@ func TestResolve(t *testing.T) {
 				Objectives: []v1alpha1.Objective{objective("Login", "password-post", 95, time.Second)}},
 			refusal: "an objective of Login/password-post would be over all steps of the rate, of which the last ones are to break; write endpoint: login-at-60",
 		},
-		"that of the stack is left out": {
+		"the stack's are left out of a test that raises the rate until it breaks": {
 			stack: authentik(), latency: &v1alpha1.LatencySpec{Objectives: []v1alpha1.Objective{objective("Login", "password-post", 95, time.Second), objective("Login", "", 95, time.Second)}},
-			spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}, Duration: duration("90s")}}},
-			want: "Login for 1m30s +12×1", objectives: "Login/login-at-60",
+			spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{{Name: "Login", RateStepsPerMinute: []int32{60, 600}}}},
+			want: "Login for 30s +12×1",
+		},
+		"each whole of Dashboard has its steps": {
+			stack: authentik(), spec: v1alpha1.LatencyTestSpec{
+				Scenarios:  []v1alpha1.Scenario{{Name: "Dashboard", RateStepsPerMinute: []int32{60, 600}, Duration: duration("90s")}},
+				Objectives: []v1alpha1.Objective{objective("Dashboard", "dashboard-sequential", 95, time.Second), objective("Dashboard", "dashboard-parallel-at-600", 95, time.Second)}},
+			want: "Dashboard for 1m30s +4×1", objectives: "Dashboard/dashboard-sequential-at-60 Dashboard/dashboard-parallel-at-600",
 		},
 		"Pods of the generator get equal parts": {
 			stack: authentik(), spec: v1alpha1.LatencyTestSpec{Generator: v1alpha1.GeneratorSpec{Pods: ptr(int32(7))}, Scenarios: []v1alpha1.Scenario{{Name: "Login", VirtualUsers: ptr(int32(14))}}},

@@ -24,12 +24,12 @@ func TestVirtualUsersAndTheirMemory(t *testing.T) {
 		refusal          string
 	}{
 		"a closed model has those that it names":                {scenario: v1alpha1.Scenario{Name: "Login"}, limit: "128Mi", request: "256Mi", largest: "512Mi"},
-		"an open one those who come in five seconds":            {scenario: v1alpha1.Scenario{Name: "Login", RatePerMinute: ptr(int32(600))}, ready: 50, most: 300, limit: "114Mi", request: "256Mi", largest: "512Mi"},
-		"steps are ready for the highest":                       {scenario: v1alpha1.Scenario{Name: "Login", RateStepsPerMinute: []int32{60, 3000}}, ready: 250, most: 1500, request: "314Mi", largest: "1564Mi"},
-		"a limit that these do not fit into is refused":         {scenario: v1alpha1.Scenario{Name: "Login", RateStepsPerMinute: []int32{60, 3000}}, limit: "128Mi", refusal: "is 128Mi, and k6 needs about 314Mi for the 250 virtual users that it has ready in a Pod"},
-		"two Pods have half of them each":                       {scenario: v1alpha1.Scenario{Name: "Login", RatePerMinute: ptr(int32(6000)), VirtualUsers: ptr(int32(2))}, pods: 2, limit: "314Mi", ready: 500, most: 2000, request: "314Mi", largest: "1064Mi"},
-		"many of a closed model do not fit into little, either": {scenario: v1alpha1.Scenario{Name: "Throughput", VirtualUsers: ptr(int32(256))}, limit: "256Mi", refusal: "about 320Mi for the 256"},
-		"those of all scenarios are made at once":               {scenario: v1alpha1.Scenario{Name: "Login", VirtualUsers: ptr(int32(200))}, beside: 3, limit: "600Mi", refusal: "about 664Mi for the 600"},
+		"an open one those who come in five seconds":            {scenario: v1alpha1.Scenario{Name: "Login", RatePerMinute: ptr(int32(600))}, ready: 50, most: 300, limit: "110Mi", request: "256Mi", largest: "512Mi"},
+		"steps are ready for the highest":                       {scenario: v1alpha1.Scenario{Name: "Login", RateStepsPerMinute: []int32{60, 3000}}, ready: 250, most: 1500, request: "310Mi", largest: "1560Mi"},
+		"a limit that these do not fit into is refused":         {scenario: v1alpha1.Scenario{Name: "Login", RateStepsPerMinute: []int32{60, 3000}}, limit: "128Mi", refusal: "is 128Mi, and k6 needs about 310Mi for the 250 virtual users that it has ready in a Pod"},
+		"two Pods have half of them each":                       {scenario: v1alpha1.Scenario{Name: "Login", RatePerMinute: ptr(int32(6000)), VirtualUsers: ptr(int32(2))}, pods: 2, limit: "310Mi", ready: 500, most: 2000, request: "310Mi", largest: "1060Mi"},
+		"many of a closed model do not fit into little, either": {scenario: v1alpha1.Scenario{Name: "Throughput", VirtualUsers: ptr(int32(256))}, limit: "256Mi", refusal: "about 316Mi for the 256"},
+		"those of all scenarios are made at once":               {scenario: v1alpha1.Scenario{Name: "Login", VirtualUsers: ptr(int32(200))}, beside: 3, limit: "600Mi", refusal: "about 660Mi for the 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test := &v1alpha1.LatencyTest{Spec: v1alpha1.LatencyTestSpec{Scenarios: []v1alpha1.Scenario{c.scenario}}}

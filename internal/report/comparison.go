@@ -148,6 +148,7 @@ func JoinComparisons(reports ...*Report) *Report {
 		joined.Pairs = append(slices.Clone(joined.Pairs), r.Pairs...)
 		joined.Scenarios = append(slices.Clone(joined.Scenarios), r.Scenarios...)
 		joined.Sustained = append(slices.Clone(joined.Sustained), r.Sustained...)
+		joined.Details = append(slices.Clone(joined.Details), r.Details...)
 		joined.Subject.Double = joined.Subject.Double || r.Subject.Double
 		if slices.Index(worst, r.Verdict) > slices.Index(worst, joined.Verdict) {
 			joined.Verdict = r.Verdict

@@ -140,6 +140,10 @@ func (r *Run) addSeries(other *Series, shift int64, span span) {
 		r.Series = append(r.Series, Series{Scenario: other.Scenario, Endpoint: other.Endpoint, Whole: other.Whole, Own: other.Own})
 		s = &r.Series[len(r.Series)-1]
 	}
+	if s.Total.Count() == 0 && other.Total.Count() > 0 {
+		// What failed each time may not have got so far as to tell (loadtests/k6, aggregate.go).
+		s.Whole = other.Whole
+	}
 	s.Requests += other.Requests
 	s.Wrong += other.Wrong
 	s.Unanswered += other.Unanswered

@@ -28,3 +28,15 @@ func TestMergeOfPodsKnowsTheirClocksAndDistances(t *testing.T) {
 		})
 	}
 }
+
+// Repeats in which every authorization failed do not make sums of those that are single requests.
+func TestMergeKnowsAWholeByWhatAnswered(t *testing.T) {
+	failed := &Run{Series: []Series{{Scenario: "OIDC", Endpoint: "authorization", Whole: true, Requests: 1, Wrong: 1}}}
+	single := &Run{Series: []Series{{Scenario: "OIDC", Endpoint: "authorization", Requests: 1, Total: NewHistogram()}}}
+	single.Series[0].Total.Record(5)
+	for name, runs := range map[string][]*Run{"the failed one first": {failed, single}, "the failed one last": {single, failed}} {
+		if s := Merge(runs...).Find("OIDC", "authorization"); s.Whole || s.Requests != 2 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}

@@ -238,6 +238,8 @@ func TestLatency(t *testing.T) {
 		"OIDC of Authelia":        {authelia, `{spec: {latency: {scenarios: [{name: OIDC}]}}}`, "", "name one for the scenario OIDC"},
 		"Authelia with a client":  {authelia, `{spec: {latency: {scenarios: [{name: OIDC, oidc: {clientSecretRef: {name: c}}}]}}}`, "", ""},
 		"a number and a time":     {latency, `{spec: {scenarios: [{name: Login, iterations: 9, duration: 1m}]}}`, "", "set one of iterations (a number) and duration (a time)"},
+		"rates that fall":         {latency, `{spec: {scenarios: [{name: Login, rateStepsPerMinute: [2, 1]}]}}`, "", "the rates must rise; write each higher than the one before"},
+		"the same rate twice":     {latency, `{spec: {scenarios: [{name: Login, rateStepsPerMinute: [1, 2, 2]}]}}`, "", "the rates must rise"},
 		"one rate and steps":      {latency, `{spec: {scenarios: [{name: Login, ratePerMinute: 9, rateStepsPerMinute: [1, 2]}]}}`, "", "set one of ratePerMinute"},
 		"a duration of a second":  {latency, `{spec: {scenarios: [{name: Login, duration: 1s}]}}`, "", "duration must be 5s to 24h"},
 		"two clocks in one test":  {latency, `{spec: {scenarios: [{name: Login, duration: 1m}, {name: ForwardAuth}]}}`, "", "needs a LatencyTest of its own"},

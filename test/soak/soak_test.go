@@ -53,7 +53,7 @@ func TestASoakTellsDrift(t *testing.T) {
 			server := httptest.NewServer(first(want.slowing))
 			t.Cleanup(server.Close)
 			var out, problems strings.Builder
-			app := &cli.App{Name: "authstack", Out: &out, Err: &problems, Now: time.Now}
+			app := &cli.App{Name: "authstack", Out: &out, Err: &problems, Poll: time.Second, Now: time.Now}
 			code := app.Run(t.Context(), []string{"test", "--url", server.URL, "--host", "login.example.com", "--provider", "authelia",
 				"--scenario", fmt.Sprintf("Login=%.0fs", soak.Seconds()), "--k6", k6})
 			fmt.Printf("\n%s, %s:\n%s", strings.ToUpper(name), soak, out.String())
