@@ -13,7 +13,7 @@ const enoughRepeats = 3
 
 // interval puts the 95 % confidence interval of an objective's percentile beside it. Over the repeats where
 // there are enough: what differs from one to the next is then in it too. Else over the requests, by order
-// statistics; where these are too few for both ends there is none.
+// statistics; where these are too few for any, the guard samples voids the run.
 func interval(o *v1alpha1.ObjectiveResult, runs []*result.Run, merged *result.Series) {
 	perMille := int(o.Percentile) * 10
 	var figures []float64

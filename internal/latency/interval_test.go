@@ -27,7 +27,8 @@ func TestAnObjectiveHasAnInterval(t *testing.T) {
 		// Ranks 40 and 61 of a hundred (internal/statistics).
 		"over the requests of one repeat":       {[]*result.Run{run(100, 0)}, 50, 40_000, 61_000, v1alpha1.SampleRequests},
 		"of two repeats still":                  {[]*result.Run{run(50, 0), run(50, 50)}, 50, 40_000, 61_000, v1alpha1.SampleRequests},
-		"none where there are too few":          {[]*result.Run{run(60, 0)}, 95, 0, 0, ""},
+		"up to the slowest where there are few": {[]*result.Run{run(60, 0)}, 95, 52_000, 60_000, v1alpha1.SampleRequests},
+		"none where there are too few":          {[]*result.Run{run(58, 0)}, 95, 0, 0, ""},
 		"over repeats that never differ":        {[]*result.Run{run(99, 0), run(99, 0), run(99, 0)}, 50, 50_000, 50_000, v1alpha1.SampleRepeats},
 		"over repeats, which may be far apart":  {[]*result.Run{run(99, 0), run(99, 50), run(99, 100)}, 50, 23_000, 362_000, v1alpha1.SampleRepeats},
 		"a repeat without a result is left out": {[]*result.Run{run(100, 0), nil, nil}, 50, 40_000, 61_000, v1alpha1.SampleRequests},

@@ -334,7 +334,7 @@ func iterationsFor(provider string, o v1alpha1.Objective, repeats int32, samples
 // sampleFloor is the least number of samples that a percentile may be read from.
 func sampleFloor(percentile int32) int64 { return result.SamplesFor(int(percentile) * 10) }
 
-// samplesForInterval is the least number of samples that a gated percentile has a 95 % confidence interval from: 72 for
+// samplesForInterval is the least number of samples that a gated percentile has a 95 % confidence interval with equal tails from: 72 for
 // p95, 368 for p99. An interval over repeats has no such bound, nor has the slowest request (p100) an interval.
 func (p *Plan) samplesForInterval(percentile int32) int64 {
 	n := sampleFloor(percentile)
@@ -342,7 +342,7 @@ func (p *Plan) samplesForInterval(percentile int32) int64 {
 		return n
 	}
 	for {
-		if _, _, ok := statistics.RankInterval(n, int(percentile)*10); ok {
+		if statistics.HasEqualTails(n, int(percentile)*10) {
 			return n
 		}
 		n++

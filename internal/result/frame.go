@@ -41,12 +41,14 @@ var (
 	ErrTruncated = errors.New("result in the log is truncated")
 	// ErrCorrupt: the frame is whole and its content does not match its checksum or makes no sense.
 	ErrCorrupt = errors.New("result in the log is corrupt")
+	// ErrTooLong: what is left after all trims is still longer than a frame may be.
+	ErrTooLong = errors.New("result is too long")
 	// ErrUnsupportedVersion: the result was written in another version of this format.
 	ErrUnsupportedVersion = errors.New("result has an unsupported version")
 )
 
 // Write writes the run in its frame, from the beginning of a line to the end of one. What would be
-// longer than maxFrame is trimmed first; the run then says what was left out.
+// longer than maxFrame is trimmed first; the run then says what was left out. ErrTooLong where that is not enough.
 func Write(w io.Writer, run *Run) error {
 	run.Format = Format
 	run.Sort()
@@ -64,6 +66,9 @@ func Write(w io.Writer, run *Run) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
+	}
+	if base64.StdEncoding.EncodedLen(packed.Len()) > maxFrame {
+		return fmt.Errorf("write result: %w: %d bytes are left of %d at most", ErrTooLong, packed.Len(), maxFrame)
 	}
 	return writeFrame(w, packed)
 }

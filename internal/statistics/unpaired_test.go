@@ -93,17 +93,46 @@ func TestRankInterval(t *testing.T) {
 	}{
 		// Conover, Practical Nonparametric Statistics: the sign test's interval of a median.
 		"the median of ten":             {10, 500, 2, 9, true},
-		"the median of five":            {5, 500, 0, 6, false},
+		"the median of five":            {5, 500, 0, 5, false},
 		"the median of six":             {6, 500, 1, 6, true},
 		"the median of a hundred":       {100, 500, 40, 61, true},
-		"p95 of 60 has no upper end":    {60, 950, 53, 61, false},
-		"p95 of 72 is the first with":   {72, 950, 64, 72, true},
+		"p95 of 58 has no upper end":    {58, 950, 0, 0, false},
+		"p95 of 59 has the slowest":     {59, 950, 50, 59, true},
+		"p99 of 299 too":                {299, 990, 289, 299, true},
+		"p95 of 72 has equal tails":     {72, 950, 64, 72, true},
 		"nothing was measured":          {0, 500, 0, 0, false},
 		"the slowest has no percentile": {100, 1000, 0, 0, false},
 	} {
 		low, high, ok := RankInterval(row.n, row.perMille)
 		if low != row.low || high != row.high || ok != row.ok {
 			t.Errorf("%s: %d to %d, %t; not %d to %d, %t", name, low, high, ok, row.low, row.high, row.ok)
+		}
+	}
+}
+
+// Whatever n is, the interval holds the true percentile in at least 95 of 100 runs: exactly so, by the binomial distribution.
+func TestRankIntervalsHoldTheTruth(t *testing.T) {
+	for _, perMille := range []int{500, 750, 900, 950, 990} {
+		p := float64(perMille) / 1000
+		for n := int64(1); n <= 400; n++ {
+			low, high, ok := RankInterval(n, perMille)
+			if equal := HasEqualTails(n, perMille); equal && !ok {
+				t.Errorf("p%d of %d has equal tails and no interval", perMille/10, n)
+			}
+			if !ok {
+				continue
+			}
+			// The percentile lies between the ranks where at least low and fewer than high measurements lie below it.
+			holds, of := 0.0, math.Pow(p, float64(n))
+			for below := n; below >= low; below-- {
+				if below < high {
+					holds += of
+				}
+				of *= float64(below) / float64(n-below+1) * (1 - p) / p
+			}
+			if holds < 0.95-1e-9 {
+				t.Errorf("p%d of %d: ranks %d to %d hold it in %.4f", perMille/10, n, low, high, holds)
+			}
 		}
 	}
 }
