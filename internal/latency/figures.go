@@ -58,11 +58,10 @@ func endpointResult(s *result.Series) v1alpha1.EndpointResult {
 		Name: s.Endpoint, Requests: s.Requests, Failed: s.Failed(),
 		P50Micros: s.Total.PerMille(500), P90Micros: s.Total.PerMille(900), P95Micros: s.Total.PerMille(950),
 		P99Micros: s.Total.PerMille(990), P999Micros: s.Total.PerMille(999), MaxMicros: s.Total.Max(),
-		Unsupported: result.Unsupported(s.Total.Count()),
+		Unsupported: result.Unsupported(s.Total.Count()), BytesPerSecond: s.BytesPerSecond(),
 	}
 	if span := s.LastMicros - s.FirstMicros; span > 0 {
 		r.RequestsPerSecondMilli = s.Requests * 1_000_000_000 / span
-		r.BytesPerSecond = s.Bytes * 1_000_000 / span
 	}
 	if s.Intended.Count() > 0 {
 		r.IntendedP95Micros, r.IntendedP99Micros = s.Intended.PerMille(950), s.Intended.PerMille(990)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// memoryOfK6 and memoryOfUser are what k6 with the extension holds, and what each virtual user adds: 42 MiB alone, 78 with 50
-	// users, 244 with 250, 850 with 1000 (k6 2.2 and the scripts of this project, measured on 2026-11-22). A limit that only just
+	// memoryOfK6 and memoryOfUser are what k6 with the extension holds, and what each virtual user adds: 46 MiB alone, 79 with 50
+	// users, 230 with 250, 829 with 1000 (k6 2.2 and the scripts of this project; make bench-calibration, 2026-11-22). A limit that only just
 	// holds them is worse than one that does not: the kernel then reads k6 from the disk again and again.
 	memoryOfK6   = 60 << 20
 	memoryOfUser = 1 << 20

@@ -56,11 +56,8 @@ func detailsOf(run *result.Run) []Details {
 		d := Details{
 			Scenario: s.Scenario, Endpoint: s.Endpoint, Requests: s.Requests, SpanMicros: s.LastMicros - s.FirstMicros, FastestMicros: s.Total.Min(), AverageMicros: s.Total.Mean(),
 			P10Micros: s.Total.PerMille(100), P25Micros: s.Total.PerMille(250), P75Micros: s.Total.PerMille(750),
-			Bytes: s.Bytes, BytesPerAnswer: s.Bytes / max(1, s.Requests-s.Unanswered),
+			Bytes: s.Bytes, BytesPerSecond: s.BytesPerSecond(), BytesPerAnswer: s.Bytes / max(1, s.Requests-s.Unanswered),
 			Statuses: append([]result.Status{}, s.Statuses...), Unanswered: s.Unanswered, Failures: s.Failures, Parts: []PartDetails{},
-		}
-		if d.SpanMicros > 0 {
-			d.BytesPerSecond = s.Bytes * 1_000_000 / d.SpanMicros
 		}
 		for _, part := range []struct {
 			name string

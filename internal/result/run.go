@@ -126,6 +126,14 @@ type Status struct {
 // OfRequests is whether the series counts single requests: neither a composite nor the script's own times.
 func (s *Series) OfRequests() bool { return !s.Whole && !s.Own }
 
+// BytesPerSecond of the bodies of answers, from the first request's begin to the last one's end; 0 where nothing was measured.
+func (s *Series) BytesPerSecond() int64 {
+	if span := s.LastMicros - s.FirstMicros; span > 0 {
+		return s.Bytes * 1_000_000 / span
+	}
+	return 0
+}
+
 // Failed is the number of measured requests with an unexpected answer or none.
 func (s *Series) Failed() int64 { return s.Wrong + s.Unanswered }
 

@@ -238,6 +238,22 @@ func TestMemoryOfALongRun(t *testing.T) {
 	}
 }
 
+// TestMemoryOfVirtualUsers is where internal/latency/users.go has its figures from.
+func TestMemoryOfVirtualUsers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	defer server.Close()
+	fmt.Printf("\n%-38s %12s\n", "MEMORY OF VIRTUAL USERS", "AT MOST")
+	for _, users := range []int{1, 50, 250, 1000} {
+		run := runK6(t, throughputPlan(server.URL, scenario{Iterations: 4 * users, WarmUpIterations: users, VirtualUsers: users}), canaryPassword, nil).must(t, 0)
+		mebibytes := float64(run.Generator.MaxRSSBytes) / (1 << 20)
+		fmt.Printf("%-38d %8.1f MiB\n", users, mebibytes)
+		// Of the plan of a Pod (latency.memoryFor): 60 MiB and one for each of them.
+		if mebibytes > float64(60+users) {
+			t.Errorf("%d users take %.1f MiB, the plan has %d", users, mebibytes, 60+users)
+		}
+	}
+}
+
 // runPods runs the plan in as many processes at once as it has Pods, and merges what they tell.
 func runPods(t *testing.T, p plan) *result.Run {
 	runs, wait := make([]*result.Run, p.Pods), sync.WaitGroup{}
